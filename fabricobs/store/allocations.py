@@ -6,12 +6,12 @@ told without a guess stays untold: names of several jobs, two jobs that one name
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from fabricobs.store.launch_paths import pod_of, scheduled
-from fabricobs.store.launches import Launch
+from fabricobs.store.launches import Launch, Trace
 
 # Schedulers and trainers print times of their own clocks; steps begin after the job.
 _SLACK = timedelta(minutes=2)
@@ -67,6 +67,20 @@ def allocation_of(row: tuple[Any, ...]) -> Allocation:
     return Allocation(job_id, name, frozenset(hosts), frozenset(pods or ()), begin, end, seen)
 
 
+def with_allocations(traces: Sequence[Trace], allocations: Iterable[Allocation]) -> list[Trace]:
+    """Return traces with the job that the path of the file names, by its id or else by its name."""
+    known = _Known(allocations)
+    if not known.all:
+        return list(traces)
+    files: dict[str, Launch] = {}
+    for trace in traces:
+        if trace.path is not None:
+            files.setdefault(trace.path, Launch()).add(trace)
+    told = {path: known.of(file)[1] for path, file in files.items()}
+    jobs = {path: each.job_id or each.name for path, each in told.items() if each is not None}
+    return [replace(t, allocated=jobs[t.path]) if t.path in jobs else t for t in traces]
+
+
 def allocations_of(
     jobs: Sequence[Sequence[Launch]], allocations: Iterable[Allocation]
 ) -> dict[int, Allocation]:
@@ -75,28 +89,40 @@ def allocations_of(
     `jobs` are the launches of each job. Of jobs that may be one allocation at one time, by its
     name, none is it.
     """
-    known = _merged(allocations)
-    if not known:
+    known = _Known(allocations)
+    if not known.all:
         return {}
-    by_id: dict[str, list[Allocation]] = {}
-    for each in known:
-        if each.job_id is not None:
-            by_id.setdefault(each.job_id, []).append(each)
     found: dict[int, Allocation] = {}
     named: list[tuple[int, Launch, Allocation]] = []
     for number, launches in enumerate(jobs):
         for launch in launches:
-            has_id, told = _by_id(launch, by_id)
-            if told is not None:
+            by_id, told = known.of(launch)
+            if told is not None and by_id:
                 found[id(launch)] = told
-            elif not has_id and (meant := _by_name(launch, known)) is not None:
-                named.append((number, launch, meant))
+            elif told is not None:
+                named.append((number, launch, told))
     for number, launch, meant in named:
         rivals = (o for n, o, m in named if n != number and m == meant)
         if not any(_at_once(launch, other) for other in rivals):
             found[id(launch)] = meant
     by_number = {id(launch): launch for launches in jobs for launch in launches}
     return {key: told for key, told in found.items() if _adds(by_number[key], told)}
+
+
+class _Known:
+    """The allocations of a store, found by id and by name."""
+
+    def __init__(self, allocations: Iterable[Allocation]) -> None:
+        self.all = _merged(allocations)
+        self.by_id: dict[str, list[Allocation]] = {}
+        for each in self.all:
+            if each.job_id is not None:
+                self.by_id.setdefault(each.job_id, []).append(each)
+
+    def of(self, launch: Launch) -> tuple[bool, Allocation | None]:
+        """Return whether paths of a launch tell an id of a scheduler, and its allocation."""
+        has_id, told = _by_id(launch, self.by_id)
+        return (True, told) if has_id else (False, _by_name(launch, self.all))
 
 
 def _merged(allocations: Iterable[Allocation]) -> list[Allocation]:

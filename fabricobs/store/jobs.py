@@ -12,7 +12,7 @@ from os.path import commonprefix
 from pathlib import PurePath
 from typing import ClassVar
 
-from fabricobs.store.allocations import Allocation, allocations_of
+from fabricobs.store.allocations import Allocation, allocations_of, with_allocations
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_evidence import gap, may_follow, share_most_hosts
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
@@ -125,11 +125,11 @@ class Run:
 def find_runs(traces: Sequence[Trace], allocations: Sequence[Allocation] = ()) -> tuple[Run, ...]:
     """Return the runs of all jobs a store holds, by job and in order.
 
-    Hosts that schedulers tell (`allocations`) are those of a run, and say nothing of whose files
-    are whose.
+    Files that name jobs of a scheduler's table (`allocations`) are of one launch only where the job
+    is one. Its hosts are those of the run, and say nothing of whose files are whose.
     """
     jobs: list[list[Launch]] = []
-    for launch in find_launches(traces):
+    for launch in find_launches(with_allocations(traces, allocations)):
         job = next((runs for runs in jobs if _is_next_run(runs[-1], launch)), None)
         if job is None:
             jobs.append([launch])
