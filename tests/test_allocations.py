@@ -363,6 +363,13 @@ def test_two_jobs_of_one_name_at_one_time_are_not_guessed() -> None:
     assert find_runs(traces, given_to([twins[0], later]))[0].hosts == ("g71000",)
 
 
+@pytest.mark.parametrize("part", ["-rank-11", "-1111-11", "-1111", "_rank_1111", "-log", "-1-"])
+def test_a_hostile_name_takes_no_time(part: str) -> None:
+    trace = step_trace(f"/w/gpt{part * 40}!/x.log", None, None, None)
+    (run,) = find_runs([trace], given_to([Job("7702", "gpt", ("g1",), START, None)]))
+    assert run.hosts == ()
+
+
 @pytest.mark.parametrize("table", ["allocated", "none"])
 def test_pods_are_on_their_nodes(table: str) -> None:
     end = START + timedelta(hours=1)

@@ -5,7 +5,7 @@ told without a guess stays untold: names of several jobs, two jobs that one name
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ _ZONES = timedelta(hours=26)
 _NUMBER = re.compile(
     r"(?:^|[^0-9A-Za-z]|job|jobid)(\d{4,})(?:_(\d+))?(?![0-9A-Za-z])", re.IGNORECASE
 )
-_DATE = re.compile(r"(?:19|20)\d\d[01]\d(?:[0-3]\d)?\d*")
+_DATE = re.compile(r"(?:19|20)\d\d(?:[01]\d(?:[0-3]\d\d*)?)?")
 # Names of jobs that say what any job is.
 _ANY_JOB = re.compile(
     r"(?:logs?|out(?:put)?s?|runs?|jobs?|nccl|steps?|train(?:ing|er)?|pretrain(?:ing)?|test|main|wrap|"
@@ -29,10 +29,13 @@ _ANY_JOB = re.compile(
     r"(?:\.sh|\.py|\.sbatch)?[-_.\d]*",
     re.IGNORECASE,
 )
-# What sites write before the name of a job in a file or folder, and behind it.
-_BEFORE = r"(?:(?:[A-Za-z]?\d{0,2}|\d{6,8}|log|logs|job|slurm|train)[-_.])?"
-_BEHIND = (
-    r"(?:[-_.](?:\d{4,}[\dTZ_-]*|(?:rank|node|worker|master|attempt|try|run)s?[-_.]?\d*|"
+_SEPARATOR = re.compile(r"[-_.]")
+_MOST_MARKS = 32
+# What sites write before the name of a job in a file or folder, and behind it. No two ways lead
+# through a name: it may be hostile.
+_BEFORE = re.compile(r"(?:(?:[A-Za-z]?\d{0,2}|\d{6,8}|log|logs|job|slurm|train)[-_.])?")
+_BEHIND = re.compile(
+    r"(?:[-_.](?:\d{4,}[\dTZ]*(?:[-_]\d\d)*|(?:rank|node|worker|master|attempt|try|run)s?[-_.]?\d{0,3}|"
     r"logs?|train(?:ing)?|stdout|stderr|metrics|out|err|txt|jsonl?|csv|pdsh|gz|zst))*"
 )
 
@@ -115,14 +118,17 @@ class _Known:
     def __init__(self, allocations: Iterable[Allocation]) -> None:
         self.all = _merged(allocations)
         self.by_id: dict[str, list[Allocation]] = {}
+        self.by_name: dict[str, list[Allocation]] = {}
         for each in self.all:
             if each.job_id is not None:
                 self.by_id.setdefault(each.job_id, []).append(each)
+            if each.name is not None and not _ANY_JOB.fullmatch(each.name):
+                self.by_name.setdefault(each.name, []).append(each)
 
     def of(self, launch: Launch) -> tuple[bool, Allocation | None]:
         """Return whether paths of a launch tell an id of a scheduler, and its allocation."""
         has_id, told = _by_id(launch, self.by_id)
-        return (True, told) if has_id else (False, _by_name(launch, self.all))
+        return (True, told) if has_id else (False, _by_name(launch, self.by_name))
 
 
 def _merged(allocations: Iterable[Allocation]) -> list[Allocation]:
@@ -178,27 +184,22 @@ def _numbers(path: str) -> Iterable[str]:
                     yield f"{found[1]}_{found[2]}"
 
 
-def _by_name(launch: Launch, known: Sequence[Allocation]) -> Allocation | None:
+def _by_name(launch: Launch, by_name: Mapping[str, Sequence[Allocation]]) -> Allocation | None:
     """Return the one allocation of a launch's time whose name files or folders have."""
     words = {part for path in launch.paths for part in path.split("/") if part}
-    pods = {pod_of(path) for path in launch.paths}
-    fitting = [
-        each
-        for each in known
-        if each.name is not None
-        and not _ANY_JOB.fullmatch(each.name)
-        and (each.name in pods or any(_names(word, each.name) for word in words))
-        and each.meets(launch, _SLACK)
-    ]
+    names = {name for word in words for name in _names_in(word) if name in by_name}
+    names |= {pod for path in launch.paths if (pod := pod_of(path)) in by_name}  # type: ignore[misc]
+    fitting = [each for name in names for each in by_name[name] if each.meets(launch, _SLACK)]
     # Of `gpt` and `gpt-large` in one name the longer one is meant.
     return _only([a for a in fitting if not any(_is_part(a, b) for b in fitting)])
 
 
-def _names(word: str, name: str) -> bool:
-    """Say whether a file or folder is named after a job: `C_vit`, `moe_8x7b.pdsh.log`."""
-    if name not in word:
-        return False
-    return re.fullmatch(_BEFORE + re.escape(name) + _BEHIND, word) is not None
+def _names_in(word: str) -> Iterator[str]:
+    """Yield what jobs a file or folder may be named after: `C_vit`, `moe_8x7b.pdsh.log`."""
+    marks = [found.start() for found in _SEPARATOR.finditer(word)][:_MOST_MARKS]
+    begins = [at for at in (0, *(mark + 1 for mark in marks)) if _BEFORE.fullmatch(word[:at])]
+    ends = [at for at in (*marks, len(word)) if _BEHIND.fullmatch(word[at:])]
+    yield from (word[begin:end] for begin in begins for end in ends if begin < end)
 
 
 def _is_part(a: Allocation, b: Allocation) -> bool:
