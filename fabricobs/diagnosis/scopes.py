@@ -78,7 +78,7 @@ def scopes_of(
         alone = all(_is_alone(member, outside) for member in members)
         (own if alone else doubtful).update(unreached)
         used |= own
-        own |= {alias for alias, device in names if device in own}
+        own |= {alias for alias, device in names if device in own} | {*run.pods}
         others = frozenset(everyone - set(run.hosts))
         beside = [(m, r) for m in members for r in outside if not _apart(m, r)]
         shared = frozenset(host for m, r in beside for host in set(m.hosts) & set(r.hosts))

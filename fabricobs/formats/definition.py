@@ -22,7 +22,7 @@ Reader = Literal[
     "csv", "jsonl", "parquet", "json", "yaml",
     # Whole files, one function each: `formats/readers/`.
     "flight_recorder", "kineto", "mlflow", "mlflow_db", "nccl_trace", "ndtimeline", "py_spy",
-    "tensorboard", "wandb_csv", "counter_records", "rank_hosts",
+    "tensorboard", "wandb_csv", "counter_records", "rank_hosts", "allocations",
 ]  # fmt: skip
 
 

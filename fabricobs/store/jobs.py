@@ -12,6 +12,7 @@ from os.path import commonprefix
 from pathlib import PurePath
 from typing import ClassVar
 
+from fabricobs.store.allocations import Allocation, allocations_of, with_allocations
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_evidence import gap, may_follow, share_most_hosts
 from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
@@ -61,6 +62,8 @@ class Run:
     goes_on: bool  # after `end`: no file tells how it ended
     candidates: int
     is_benchmark: bool = False
+    allocated: tuple[str, ...] = ()  # hosts that a scheduler alone tells
+    pods: tuple[str, ...] = ()  # what its logs call hosts whose names a scheduler tells
     of: tuple["Run", ...] = ()
 
     @property
@@ -119,10 +122,14 @@ class Run:
         }
 
 
-def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
-    """Return the runs of all jobs a store holds, by job and in order."""
+def find_runs(traces: Sequence[Trace], allocations: Sequence[Allocation] = ()) -> tuple[Run, ...]:
+    """Return the runs of all jobs a store holds, by job and in order.
+
+    Files that name jobs of a scheduler's table (`allocations`) are of one launch only where the job
+    is one. Its hosts are those of the run, and say nothing of whose files are whose.
+    """
     jobs: list[list[Launch]] = []
-    for launch in find_launches(traces):
+    for launch in find_launches(with_allocations(traces, allocations)):
         job = next((runs for runs in jobs if _is_next_run(runs[-1], launch)), None)
         if job is None:
             jobs.append([launch])
@@ -131,15 +138,29 @@ def find_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     names = _names(jobs)
     only = len(jobs) == 1 and len(jobs[0]) == 1 and not jobs[0][0].given
     nameless = only and names[0][1] in _OF_FILES
+    allocated = allocations_of(jobs, allocations)
     found = []
     for (name, named_by), runs in zip(names, jobs, strict=True):
         reached: int | None = None
         for number, launch in enumerate(runs, start=1):
             label = None if nameless else name if number == 1 else f"{name}{_RUN}{number}"
             run = _run(launch, label, name, number, named_by, reached)
+            if id(launch) in allocated:
+                run = _with_allocation(run, launch, allocated[id(launch)])
             found.append(run)
             reached = max((s for s in (reached, run.last_step) if s is not None), default=None)
     return tuple(found)
+
+
+def _with_allocation(run: Run, launch: Launch, told: Allocation) -> Run:
+    """Return a run with the hosts that a scheduler tells; a pod is none where its node is told."""
+    own = launch.hosts - told.pods
+    return replace(
+        run,
+        hosts=tuple(sorted(own | told.hosts)),
+        allocated=tuple(sorted(told.hosts - own)),
+        pods=tuple(sorted(launch.hosts & told.pods)),
+    )
 
 
 def name_in(label: str) -> str:
@@ -237,6 +258,8 @@ def together(runs: Sequence[Run], name: str) -> Run:
         parts=tuple(part for run in runs for part in run.parts),
         paths=tuple(sorted({path for run in runs for path in run.paths})),
         hosts=tuple(sorted({host for run in runs for host in run.hosts})),
+        allocated=tuple(sorted({host for run in runs for host in run.allocated})),
+        pods=tuple(sorted({pod for run in runs for pod in run.pods})),
         ranks=max(run.ranks for run in runs),
         nranks=None,
         processes=sum(run.processes for run in runs),

@@ -30,7 +30,12 @@ def gap(a: Launch, b: Launch) -> timedelta | None:
 
 def contradict(a: Launch, b: Launch) -> bool:
     """Say whether two cannot be one launch."""
-    for own, others in ((a.given, b.given), (a.scheduled, b.scheduled), (a.versions, b.versions)):
+    for own, others in (
+        (a.given, b.given),
+        (a.scheduled, b.scheduled),
+        (a.allocated, b.allocated),
+        (a.versions, b.versions),
+    ):
         if own and others and not own & others:
             return True
     if a.job_folders and b.job_folders and not (a.job_folders & b.job_folders or a.given & b.given):

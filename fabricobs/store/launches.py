@@ -17,7 +17,7 @@ _MOST_PARTS = 1_000
 # Fields of a launch that are sets of names.
 _SETS = (
     "paths given hashes processes hosts gpus versions printed folders families pods scheduled "
-    "job_folders"
+    "job_folders allocated"
 ).split()
 
 
@@ -49,6 +49,7 @@ class Trace:
     gpu: str | None = None  # its bus id, or its number on the host
     planned_steps: int | None = None
     launch_rank: int | None = None  # what the launcher writes before the lines of the process
+    allocated: str | None = None  # the job of a scheduler's table that its path names
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Launch:
     pods: set[str] = field(default_factory=set)
     scheduled: set[str] = field(default_factory=set)
     job_folders: set[str] = field(default_factory=set)
+    allocated: set[str] = field(default_factory=set)  # jobs of a scheduler's table, by the paths
 
     @property
     def is_anchor(self) -> bool:
@@ -140,6 +142,7 @@ class Launch:
             ("hosts", trace.host),
             ("versions", trace.version),
             ("printed", trace.printed),
+            ("allocated", trace.allocated),
         ):
             if value is not None:
                 getattr(self, name).add(value)

@@ -20,7 +20,7 @@ SCRIPT = "views/0_jobs"
 # Filled by files that no run has written, and too large to join for nothing.
 _COUNTERS = {"port_samples", "priority_samples"}
 # What the fabric is, whoever uses it.
-_WHOLE = {"links", "host_map", "counter_info", "findings", "unparsed"}
+_WHOLE = {"links", "host_map", "allocations", "counter_info", "findings", "unparsed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,10 @@ def has_names(runs: Sequence[Run]) -> bool:
 def fill_jobs(
     connection: "duckdb.DuckDBPyConnection", runs: Sequence[Run], shown: Sequence[Run]
 ) -> None:
-    """Fill the tables `jobs`, with the runs that are shown, and `job_files`, with all."""
+    """Fill `jobs` and `allocated_hosts` with the runs that are shown, and `job_files` with all."""
     _fill(connection, "jobs", [tuple(run.tells().values()) for run in shown])
+    allocated = [(run.label, host) for run in shown for host in run.allocated]
+    _fill(connection, "allocated_hosts", allocated)
     parts = [(p.file_id, p.given, p.first, p.end, run.label) for run in runs for p in run.parts]
     _fill(connection, "job_files", parts)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabricobs import content, stopping
 from fabricobs.store import scoping
+from fabricobs.store.allocations import allocation_of
 from fabricobs.store.counter_sql import make_kept_rates
 from fabricobs.store.inspection import PartError, odd_columns, odd_part, one_line, refuse_links
 from fabricobs.store.jobs import Run, Trace, find_runs
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_LOOKS = 5
 _TRACES = "jobs/traces"
+_ALLOCATIONS = "jobs/allocations"
 # Tables whose rows tell nothing of jobs. Who asks any other is told which job a row is of.
 _OF_NO_JOB = {
     "port_samples",
@@ -50,6 +52,7 @@ _OF_NO_JOB = {
     "unparsed",
     "files",
     "host_map",
+    "allocations",
 }
 _SITE_SCRIPT = "views/0_site"
 # A table larger than this on disk stays there, to be read by column. So does one whose parts are
@@ -240,9 +243,13 @@ def _fetch(store: Path, seen: Snapshot, tables: Iterable[str]) -> None:
 
 def runs_of(store: Path) -> tuple[Run, ...]:
     """Return the runs of the jobs whose files a store holds."""
-    sql = content.files("queries", ".sql")[_TRACES].read_text(encoding="utf-8")
-    with open_session(store, sql, runs=()) as connection:
-        return find_runs([Trace(*row) for row in connection.execute(sql).fetchall()])
+    queries = content.files("queries", ".sql")
+    traces, told = (queries[name].read_text(encoding="utf-8") for name in (_TRACES, _ALLOCATIONS))
+    with open_session(store, f"{traces};\n{told}", runs=()) as connection:
+        allocations = [allocation_of(row) for row in connection.execute(told).fetchall()]
+        return find_runs(
+            [Trace(*row) for row in connection.execute(traces).fetchall()], allocations
+        )
 
 
 def _check_content(connection: "duckdb.DuckDBPyConnection", extra: Sequence[Path]) -> None:

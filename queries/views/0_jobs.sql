@@ -18,6 +18,9 @@ CREATE OR REPLACE TABLE job_files (
 -- Hosts of other jobs, where one is judged: the fabric has them, the job has not.
 CREATE OR REPLACE TABLE other_hosts (host VARCHAR);
 
+-- Hosts of runs that a scheduler alone tells: which rank runs on one is not known.
+CREATE OR REPLACE TABLE allocated_hosts (job VARCHAR, host VARCHAR);
+
 -- Hosts of a judged job that other jobs use at the same time: its ranks are not all that send there.
 CREATE OR REPLACE TABLE shared_hosts (host VARCHAR);
 

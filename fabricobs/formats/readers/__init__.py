@@ -1,5 +1,6 @@
 """The whole-file readers by the name a definition gives."""
 
+from fabricobs.formats.readers.allocations import read_allocations
 from fabricobs.formats.readers.counter_records import read_counter_records
 from fabricobs.formats.readers.flight_recorder import read_flight_recorder
 from fabricobs.formats.readers.kineto import read_kineto
@@ -14,6 +15,7 @@ from fabricobs.formats.readers.wandb_csv import read_wandb_csv
 from fabricobs.formats.whole import Reader
 
 READERS: dict[str, Reader] = {
+    "allocations": read_allocations,
     "counter_records": read_counter_records,
     "flight_recorder": read_flight_recorder,
     "kineto": read_kineto,

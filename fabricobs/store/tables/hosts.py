@@ -1,6 +1,6 @@
 """Tables of hosts: facts, the host map, events, samples of GPUs."""
 
-from fabricobs.store.tables.columns import ORIGIN, TIMED, Table, number, text, whole
+from fabricobs.store.tables.columns import ORIGIN, TIMED, Column, Table, number, text, whole
 
 HOSTS = (
     Table(
@@ -34,6 +34,23 @@ HOSTS = (
             text("switch_port", "Its port"),
         ),
         ("host", "nic"),
+    ),
+    Table(
+        "allocations",
+        "a host that a scheduler gave to a job",
+        "sacct, squeue, scontrol, kubectl",
+        (
+            *ORIGIN,
+            *TIMED,
+            text("job_id", "Id of the job at its scheduler, with the index of an array (123_4)"),
+            text("job_name", "Name of the job at its scheduler"),
+            text("task", "Pod that runs there; null: the job as a whole"),
+            text("host", "Host; null where the job has none, or the source does not tell it"),
+            Column("start_time", "TIMESTAMP", "UTC", "Since when; null if the source is silent"),
+            Column("end_time", "TIMESTAMP", "UTC", "Until when; null if it runs or is not told"),
+            text("state", "State as the scheduler prints it"),
+        ),
+        ("job_id", "job_name", "host"),
     ),
     Table(
         "events",
