@@ -98,6 +98,20 @@ TYPES: dict[str, ValueType] = {
     "interface_heading": ValueType(_INTERFACE_HEADING, parse_interface_heading, ("VARCHAR",)),
     "host_interface": ValueType(_HOST_PORT, parse_text, ("VARCHAR",)),
     "drawn": ValueType(r"[#=*~+>_-]+", parse_text, ("VARCHAR",)),
+    # Two marks and more, so that it is no sign before a number, an option or a comment.
+    "banner": ValueType(
+        r"(?:#{2,}|={2,}|\*{2,}|~{2,}|\+{2,}|>{2,}|_{2,}|-{2,}|@{2,}|%{2,}|:{2,})",
+        parse_text,
+        ("VARCHAR",),
+    ),
+    "banner_end": ValueType(r" *[#=*~+<_@%:-]*", parse_text, ("VARCHAR",)),
+    # What loops number, which is no host's name: `run2`, `sample 12`.
+    "numbered_sample": ValueType(
+        r"(?i:sample|run|iter|iteration|round|loop|poll|snap|snapshot|pass|cycle|attempt|try|step|no\.?)"
+        r"[-_ #]*\d+",
+        parse_text,
+        ("VARCHAR",),
+    ),
     "drawn_end": ValueType(r":? *[#=*~+<_-]*", parse_text, ("VARCHAR",)),
     "between": ValueType(r"[ ,/|:]+", parse_text, ("VARCHAR",)),
     # A prompt or what `set -x` prints, and commands that run others; the options of a command.
