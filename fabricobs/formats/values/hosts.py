@@ -32,6 +32,11 @@ def parse_gpu(text: str) -> str:
     return f"GPU{int(text)}"
 
 
+def parse_gpu_number(text: str) -> int:
+    """Read the index of a GPU that DCGM calls `GPU 0`."""
+    return int(text.removeprefix("GPU "))
+
+
 def parse_nvlink(text: str) -> str:
     """Name a NVLink, and a counter of it: Link 3: Replay Errors."""
     return f"NV{text.replace(':', '')}"
@@ -104,7 +109,7 @@ TYPES: dict[str, ValueType] = {
         parse_text,
         ("VARCHAR",),
     ),
-    "banner_end": ValueType(r" *[#=*~+<_@%:-]*", parse_text, ("VARCHAR",)),
+    "banner_end": ValueType(r" *[#=*~+<>_@%:-]*", parse_text, ("VARCHAR",)),
     # What loops number, which is no host's name: `run2`, `sample 12`.
     "numbered_sample": ValueType(
         r"(?i:sample|run|iter|iteration|round|loop|poll|snap|snapshot|pass|cycle|attempt|try|step|no\.?)"
@@ -123,6 +128,7 @@ TYPES: dict[str, ValueType] = {
     "rank_number": ValueType(r"\d{3,}", parse_whole, ("BIGINT",)),
     # A name with a number, so that it is that of a host and not a word.
     "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
+    "gpu_number": ValueType(r"GPU \d+", parse_gpu_number, ("BIGINT",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
     "counted_port": ValueType(
