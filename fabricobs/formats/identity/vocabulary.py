@@ -40,6 +40,7 @@ FOLDER_WORDS = frozenset(
     controller controllers archive archives bundle bundles copy copies sys_class infiniband
     sos_commands networking counters hw_counters ports telegraf vector elastic loki latest current
     lightning_logs output checkpoint checkpoints wandb mlruns tb runs site sites pods containers
+    inventory inventories cabling
     """.split()
 )
 _SERIES = re.compile(
