@@ -32,7 +32,11 @@ def read(text: str, folder: Path) -> tuple[Counter[tuple[str, str]], Tally]:
     result = read_file(path, recognised, Context("f"), rows, lambda: None)
     counted: Counter[tuple[str, str]] = Counter()
     for table, part in rows.drain():
-        formats = part.column("format").to_pylist() if "format" in part.column_names else [""] * part.num_rows
+        formats = (
+            part.column("format").to_pylist()
+            if "format" in part.column_names
+            else [""] * part.num_rows
+        )
         counted.update((table, format_) for format_ in formats)
     return counted, result.tally
 

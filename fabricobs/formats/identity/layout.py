@@ -97,7 +97,9 @@ class Layout:
             )
             for name in slot.above:
                 looks = likeness(name)
-                if _supports(looks, slot, is_file=is_file) or (is_within and looks >= _LEAST_WITHIN):
+                if _supports(looks, slot, is_file=is_file) or (
+                    is_within and looks >= _LEAST_WITHIN
+                ):
                     self._hosts.setdefault((skeleton[: place + 1], place), set()).add(name)
         for names in self._hosts.values():
             for name in names:

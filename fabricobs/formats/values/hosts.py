@@ -128,6 +128,9 @@ TYPES: dict[str, ValueType] = {
     "rank_number": ValueType(r"\d{3,}", parse_whole, ("BIGINT",)),
     # A name with a number, so that it is that of a host and not a word.
     "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
+    "kernel_release": ValueType(
+        r"\d\.\d{1,2}\.\d{1,3}-[\w.+~-]*[A-Za-z][\w.+~-]*", parse_text, ("VARCHAR",)
+    ),
     "gpu_number": ValueType(r"GPU \d+", parse_gpu_number, ("BIGINT",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
