@@ -16,10 +16,11 @@ COMMAND_WORDS = frozenset(
     rif trim voq hash settings brief all clear ethtool sysfs procfs hw sw port ports s
     dmesg kernel kern journal journalctl messages syslog lsmod xid mce modules ibstat ibstatus
     ibdev2netdev ibv devinfo rdma link links statistic mlxlink mlx mlnx qos dcb dcbtool topo nvlink
-    nvidia smi dcgm dcgmi dmon pmon db name map gnmi gnmic perfquery ibdiagnet ibdiagnet2 iblinkinfo ibnetdiscover
+    nvidia smi db name map gnmi gnmic perfquery ibdiagnet ibdiagnet2 iblinkinfo ibnetdiscover
     ibnodes ibswitches ibhosts ibqueryerrors ibswinfo infiniband ib roce ibcounters nic nics
     nicstat nicstats net network netdev snmp snmpwalk walk ifmib prom prometheus node exporter
     exporter metrics metric telemetry telegraf influx openconfig nxapi eapi redis asic
+    dcgm dcgmi dmon pmon
     bug report tech techsupport support showtech sosreport sos supportconfig scc generate
     sonic eos nxos cumulus nv nvue junos onyx arista cisco nvidia mellanox rancid oxidized
     cmd cmds command commands cli txt log logs out output outputs raw csv json jsonl yaml xml html

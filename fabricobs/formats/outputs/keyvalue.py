@@ -29,8 +29,9 @@ class KeyValueReader:
     """One `keyvalue` format reading one file.
 
     With header templates a dump begins at a header line, whose fields belong to its rows, or at a
-    key that `opens` names, as where a filter left no header; without header templates every line that fits the pair template counts, and fields of the pair say whose it is. The
-    key of a pair may stand in the path of the file.
+    key that `opens` names, as where a filter left no header. Without header templates every line
+    that fits the pair template counts, and fields of the pair say whose it is. The key of a pair
+    may stand in the path of the file.
     """
 
     def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
