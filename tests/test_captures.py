@@ -1,10 +1,14 @@
 """Several commands in one capture file: each output is read as what it is."""
 
 from collections import Counter
+from datetime import datetime
 from itertools import permutations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fabricobs.formats.context import Context
 from fabricobs.formats.reading import read_file
@@ -28,7 +32,11 @@ def read(text: str, folder: Path) -> tuple[Counter[tuple[str, str]], Tally]:
     result = read_file(path, recognised, Context("f"), rows, lambda: None)
     counted: Counter[tuple[str, str]] = Counter()
     for table, part in rows.drain():
-        formats = part.column("format").to_pylist() if "format" in part.column_names else [""]
+        formats = (
+            part.column("format").to_pylist()
+            if "format" in part.column_names
+            else [""] * part.num_rows
+        )
         counted.update((table, format_) for format_ in formats)
     return counted, result.tally
 
@@ -131,3 +139,36 @@ def test_what_is_no_heading_names_no_port(line: str, tmp_path: Path) -> None:
     recognised = CATALOGUE.recognise(text.encode(), "/logs/capture.log")
     read_file(path, recognised, Context("f"), rows, lambda: None)
     assert [part.column("port").to_pylist() for _, part in rows.drain()] == [["unknown:"]]
+
+
+MARKS = ["=", "#", "*", "~", "+", "@", "%", "-", ">", "_"]
+# A moment as loops write it, all the same one.
+MOMENTS = ["2026-03-19T12:30:20Z", "2026-03-19 12:30:20", "20260319T123020Z", "1773923420"]
+
+
+@given(
+    mark=st.sampled_from(MARKS).flatmap(lambda m: st.integers(2, 9).map(lambda n: m * n)),
+    moment=st.sampled_from(MOMENTS),
+    device=st.sampled_from([None, "nx-leaf-1", "gpu07", "c01.cluster"]),
+    numbered=st.sampled_from([None, "sample 12", "run3", "poll #4"]),
+    is_closed=st.booleans(),
+)
+def test_a_drawn_line_of_a_loop_tells_time_and_device(
+    mark: str, moment: str, device: str | None, numbered: str | None, is_closed: bool
+) -> None:
+    """In any marks; what a loop numbers is no device."""
+    said = " ".join(filter(None, [device or numbered, moment]))
+    banner = f"{mark} {said} {mark}" if is_closed else f"{mark} {said}"
+    text = f"{banner}\n     rx_bytes_phy: 1\n     rx_prio3_pause: 2\n"
+    rows = Rows()
+    recognised = CATALOGUE.recognise(text.encode(), "/logs/ethtool_eth0.log")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ethtool_eth0.log"
+        path.write_text(text)
+        result = read_file(path, recognised, Context("f"), rows, lambda: None)
+    assert result.tally.samples + result.tally.unclaimed_samples == []
+    got = [row for _, part in rows.drain() for row in part.to_pylist()]
+    assert len(got) == 2
+    for row in got:
+        assert row["ts"].replace(tzinfo=None) == datetime(2026, 3, 19, 12, 30, 20)
+        assert row["device"] == device

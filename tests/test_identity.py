@@ -578,3 +578,23 @@ def test_the_name_that_looks_most_like_a_host_wins_below_a_folder_of_hosts() -> 
     ]
     layout = infer(paths)
     assert [layout.roles(path).host for path in paths] == ["gpu-01", "gpu-02"] * 2
+
+
+@given(
+    devices=st.lists(
+        st.sampled_from(["leafA", "leafB", "spineX", "edge-west", "torblue", "corered"]),
+        min_size=2,
+        unique=True,
+    ),
+    folder=st.sampled_from(["inventory", "lldp", "2026-03-19", "audit", "wiring"]),
+    has_polls=st.booleans(),
+)
+def test_files_named_after_switches_are_theirs_below_any_folder(
+    devices: list[str], folder: str, has_polls: bool
+) -> None:
+    """A word that names the folder is no switch, if it is none elsewhere."""
+    asked = {f"switches/{folder}/{name}_lldp_neighbors.txt": name for name in devices}
+    polls = [f"switches/2026-03-19T123{n}Z/{name}/pfc.json" for n in range(3) for name in devices]
+    layout = infer([*asked, *(polls if has_polls else [])])
+    if has_polls or folder not in {"audit", "wiring"}:
+        assert {path: layout.roles(path).host for path in asked} == asked

@@ -32,6 +32,7 @@ class CellBlock:
         self.skip = tuple(compile_template(source) for source in block.skip)
         self.mapping = ColumnMapping(block)
         self.headers = tuple(compile_template(source) for source in block.header)
+        self.openers = tuple(compile_template(source) for source in block.opens)
         self.pairs = tuple(compile_template(pair, default_type="text") for pair in block.pair)
 
 

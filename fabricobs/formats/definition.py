@@ -94,6 +94,7 @@ class Block(_Part):
     # json: templates of names, and the objects {name: id} that say whose the {id} of a path is
     names: dict[str, Strings] = {}
     sticky: tuple[str, ...] = ()  # jsonl, sections: what holds until given again
+    opens: Strings = ()  # keyvalue: templates of keys that open a dump without a header
     skip: Strings = ()  # keyvalue: templates of lines inside a dump that are no pairs
     # table, keyvalue, prometheus: columns put together from what cells, headers or labels tell
     join: dict[str, Strings] = {}

@@ -66,6 +66,7 @@ class Layout:
         self._slots: dict[tuple[Skeleton, int], _Slot] = {}
         # Places down to a folder, and the names found there to be hosts.
         self._hosts: dict[tuple[Skeleton, int], set[str]] = {}
+        self._places: dict[str, int] = {}  # of names found to be hosts: at how many places
         self._rotated: frozenset[str] = frozenset()  # of which numbered files lie beside
 
     def add(self, path: str) -> None:
@@ -89,11 +90,20 @@ class Layout:
         """Work out which places hold hosts: what one file shows holds for all in its folder."""
         for (skeleton, place), slot in self._slots.items():
             is_file = place == len(skeleton) - 1
-            least = _LEAST_WITHIN if not is_file and _is_within(skeleton, place) else None
+            is_within = (
+                slot.differs and _names_devices(skeleton, place)
+                if is_file
+                else _is_within(skeleton, place)
+            )
             for name in slot.above:
                 looks = likeness(name)
-                if _supports(looks, slot, is_file=is_file) or (least and looks >= least):
+                if _supports(looks, slot, is_file=is_file) or (
+                    is_within and looks >= _LEAST_WITHIN
+                ):
                     self._hosts.setdefault((skeleton[: place + 1], place), set()).add(name)
+        for names in self._hosts.values():
+            for name in names:
+                self._places[name] = self._places.get(name, 0) + 1
 
     def roles(self, path: str) -> Roles:
         """Say what the parts of a path are."""
@@ -145,10 +155,21 @@ class Layout:
             looks = _STATED if name.is_stated else likeness(candidate)
             slot = self._slots.get((skeleton, place), _Slot())
             known = self._hosts.get((skeleton[: place + 1], place), set())
-            sure = looks == _STATED or candidate in known or name.name is None
+            # A word may say anything: one that is a host elsewhere in the tree is one here, too.
+            elsewhere = looks == _LEAST_WITHIN and self._places.get(candidate, 0) > (
+                candidate in known
+            )
+            sure = looks == _STATED or candidate in known or name.name is None or elsewhere
             if not sure and (looks < _LEAST_ALONE or least_depth >= 0):
                 continue
-            order = (int(sure), looks, -int(slot.recurs(candidate)), int(slot.differs), place)
+            order = (
+                int(sure),
+                looks,
+                int(elsewhere),
+                -int(slot.recurs(candidate)),
+                int(slot.differs),
+                place,
+            )
             found.append((order, (candidate, "path" if sure else "guess", place)))
         return max(found)[1] if found else None
 
@@ -190,6 +211,16 @@ def _supports(looks: int, slot: _Slot, *, is_file: bool) -> bool:
 def _is_within(skeleton: Skeleton, place: int) -> bool:
     """Say whether a component stands directly in a folder of hosts."""
     return place > 0 and skeleton[place - 1].lower() in _OF_DEVICES
+
+
+def _names_devices(skeleton: Skeleton, place: int) -> bool:
+    """Say whether files of a folder are named after devices: below one of devices, by date or by
+    kind at most, and with a word for what they hold."""
+    above = skeleton[:place]
+    of_devices = [at for at, part in enumerate(above) if part.lower() in _OF_DEVICES]
+    if not of_devices or skeleton[place] == NAME_MARK:
+        return False
+    return not any(NAME_MARK in part for part in above[of_devices[-1] + 1 :])
 
 
 def _names_of(path: str) -> list[Name]:

@@ -20,6 +20,7 @@ COMMAND_WORDS = frozenset(
     ibnodes ibswitches ibhosts ibqueryerrors ibswinfo infiniband ib roce ibcounters nic nics
     nicstat nicstats net network netdev snmp snmpwalk walk ifmib prom prometheus node exporter
     exporter metrics metric telemetry telegraf influx openconfig nxapi eapi redis asic
+    dcgm dcgmi dmon pmon
     bug report tech techsupport support showtech sosreport sos supportconfig scc generate
     sonic eos nxos cumulus nv nvue junos onyx arista cisco nvidia mellanox rancid oxidized
     cmd cmds command commands cli txt log logs out output outputs raw csv json jsonl yaml xml html
@@ -40,6 +41,7 @@ FOLDER_WORDS = frozenset(
     controller controllers archive archives bundle bundles copy copies sys_class infiniband
     sos_commands networking counters hw_counters ports telegraf vector elastic loki latest current
     lightning_logs output checkpoint checkpoints wandb mlruns tb runs site sites pods containers
+    inventory inventories cabling
     """.split()
 )
 _SERIES = re.compile(

@@ -28,9 +28,10 @@ class KeyValueFormat:
 class KeyValueReader:
     """One `keyvalue` format reading one file.
 
-    With header templates a dump begins at a header line, whose fields belong to its rows; without
-    them every line that fits the pair template counts, and fields of the pair say whose it is. The
-    key of a pair may stand in the path of the file.
+    With header templates a dump begins at a header line, whose fields belong to its rows, or at a
+    key that `opens` names, as where a filter left no header. Without header templates every line
+    that fits the pair template counts, and fields of the pair say whose it is. The key of a pair
+    may stand in the path of the file.
     """
 
     def __init__(self, key_value: KeyValueFormat, context: Context, rows: Rows) -> None:
@@ -66,9 +67,12 @@ class KeyValueReader:
                 return Outcome.IGNORED
         except ValueError as error:
             return f"{self._format.name}: {error}"
-        if not self._active or not self._block.pairs:
+        if not self._block.pairs or not (self._active or self._block.openers):
             return Outcome.NOT_MINE
         pair, found = self._pair_in(line.strip())
+        if not self._active and not self._opens(pair, found):
+            return Outcome.NOT_MINE
+        self._active = True
         skipped = first_match(self._block.skip, line.strip()) if found is None else None
         if skipped is not None:
             self._context.drop_line(skipped[0], line)
@@ -95,6 +99,13 @@ class KeyValueReader:
             if found is not None:
                 return pair, found
         return self._block.pairs[-1], None
+
+    def _opens(self, pair: Template, found: re.Match[str] | None) -> bool:
+        """Say whether a pair is one that opens a dump above which no header stands."""
+        if found is None:
+            return False
+        key = str(pair.read(found, as_text=_PAIR).get("key", self._key))
+        return first_match(self._block.openers, key) is not None
 
     def boundary(self, line: str, number: int) -> None:
         """Close the dump: a date, prompt or command stands here, which may open the next."""

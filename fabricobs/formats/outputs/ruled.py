@@ -3,7 +3,8 @@
 Cells hold blanks (`2000.00 MB/s`) and may be empty, so under a ruler only the ruler tells where
 they end. Where the rule runs from edge to edge or there is none, a row has as many words as the
 header; a name too long for its column stands alone on the line before. A comma may end a word, and
-a header may begin with `#`, as do then the lines of units below it.
+a header may begin with `#`, as do then the lines of units below it, unless they hold no digit; the
+first cell may then be a kind and its number (`GPU 0`).
 
 A line shaped like a header closes the table, as does a ruler of other columns: what stands below
 belongs to a table that the format does not know.
@@ -25,11 +26,14 @@ from fabricobs.formats.logs.lines import Outcome
 from fabricobs.formats.outputs.layouts import Layout, cut_rows, layout_of
 from fabricobs.formats.rows import Rows
 from fabricobs.formats.templates import compile_template
+from fabricobs.formats.values.times import SHORT_TIME_PATTERN, TIME_PATTERN
 
 RULER = re.compile(r"^\s*-+(?:\s+-+)+\s*$")
 _RULE = re.compile(r"^\s*(?:-+|=+)\s*$")
 _PORT = re.compile(r"[A-Za-z-]+\d[\d/.]*$")
 _DASHES = re.compile(r"-+")
+# What a program such as `ts` writes before each line; the context keeps it.
+_TIME_BEFORE = re.compile(rf"(?:{TIME_PATTERN}|{SHORT_TIME_PATTERN}):?[ \t](?=[ \t]*\S)")
 _BLANKS = re.compile(r"\s{2,}")
 _BETWEEN_WORDS = re.compile(r",?\s+")
 _MARK = "#"
@@ -89,6 +93,8 @@ class TableFormat:
         self.name = definition.name
         self.blocks = tuple(TableBlock(block, definition.name) for block in definition.block)
         self._first_words = _first_words(self.blocks)
+        # Cells that the places of characters tell cannot do without what stands before them.
+        self.by_words = not any(block.by_ruler for block in self.blocks)
 
     def block_of(self, line: str, titled: TableBlock | None) -> TableBlock | None:
         """Return the block whose header this line is; one with a title needs it above."""
@@ -129,10 +135,13 @@ class TableReader:
         self._order: list[int] = []
         self._ruled: Ruled | None = None
         self._after_gap = False
+        self._below_header = False  # no row stands between
         self._held = ""
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take title, header, ruler and rows; anything else is not this format's."""
+        if self._format.by_words and (time := _TIME_BEFORE.match(line)):
+            line = line[time.end() :]
         if self._has_titles:
             titled = self._format.titled(line)
             if titled is not None:
@@ -144,6 +153,7 @@ class TableReader:
             self._names = words_of(line.lstrip().removeprefix(_MARK))
             self._order = block.order_of(self._names)
             self._titled, self._after_gap, self._held = None, False, ""
+            self._below_header = True
             return Outcome.IGNORED
         if self._block is None:
             return Outcome.NOT_MINE
@@ -178,6 +188,8 @@ class TableReader:
 
     def opens(self, line: str) -> bool:
         """Say whether a table begins here."""
+        if self._format.by_words and (time := _TIME_BEFORE.match(line)):
+            line = line[time.end() :]
         if self._has_titles and self._format.titled(line) is not None:
             return True
         return self._format.block_of(line, self._titled) is not None
@@ -223,8 +235,10 @@ class TableReader:
         if not words:
             return Outcome.NOT_MINE
         is_marked = self._header.lstrip().startswith(_MARK)
-        if is_marked and words[0].startswith(_MARK):
+        if is_marked and (words[0].startswith(_MARK) or self._are_units(words)):
             return Outcome.IGNORED
+        if is_marked and len(words) == len(names) + 1 and _is_numbered(words):
+            words = [" ".join(words[:2]), *words[2:]]
         if not is_marked and _is_header(words, names):
             self._block = None
             return Outcome.NOT_MINE
@@ -238,8 +252,13 @@ class TableReader:
             if _PORT.match(words[0]):
                 return f"{self._format.name}: {len(words)} words under {len(names)} columns"
             return Outcome.NOT_MINE
+        self._below_header = False
         outcome = self._add(block, [(names[at], words[at]) for at in self._order], number)
         return Outcome.JOINED if words[0] is held and outcome is Outcome.PARSED else outcome
+
+    def _are_units(self, words: Sequence[str]) -> bool:
+        """Say whether words under a header are the units of its columns: not a digit in them."""
+        return self._below_header and not any(c.isdigit() for word in words for c in word)
 
     def _add(self, block: TableBlock, cells: list[tuple[str, str]], number: int) -> Outcome | str:
         if not block.mapping.table:
@@ -266,6 +285,11 @@ def words_of(line: str) -> list[str]:
     """Return the words of a line, without the commas that end them."""
     stripped = line.strip()
     return _BETWEEN_WORDS.split(stripped) if stripped else []
+
+
+def _is_numbered(words: Sequence[str]) -> bool:
+    """Say whether a line begins with a kind and its number: GPU 0."""
+    return words[0].isalpha() and words[1].isdecimal()
 
 
 def _first_words(blocks: Sequence[TableBlock]) -> list[list[str]]:

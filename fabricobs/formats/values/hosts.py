@@ -32,6 +32,11 @@ def parse_gpu(text: str) -> str:
     return f"GPU{int(text)}"
 
 
+def parse_gpu_number(text: str) -> int:
+    """Read the index of a GPU that DCGM calls `GPU 0`."""
+    return int(text.removeprefix("GPU "))
+
+
 def parse_nvlink(text: str) -> str:
     """Name a NVLink, and a counter of it: Link 3: Replay Errors."""
     return f"NV{text.replace(':', '')}"
@@ -98,6 +103,20 @@ TYPES: dict[str, ValueType] = {
     "interface_heading": ValueType(_INTERFACE_HEADING, parse_interface_heading, ("VARCHAR",)),
     "host_interface": ValueType(_HOST_PORT, parse_text, ("VARCHAR",)),
     "drawn": ValueType(r"[#=*~+>_-]+", parse_text, ("VARCHAR",)),
+    # Two marks and more, so that it is no sign before a number, an option or a comment.
+    "banner": ValueType(
+        r"(?:#{2,}|={2,}|\*{2,}|~{2,}|\+{2,}|>{2,}|_{2,}|-{2,}|@{2,}|%{2,}|:{2,})",
+        parse_text,
+        ("VARCHAR",),
+    ),
+    "banner_end": ValueType(r" *[#=*~+<>_@%:-]*", parse_text, ("VARCHAR",)),
+    # What loops number, which is no host's name: `run2`, `sample 12`.
+    "numbered_sample": ValueType(
+        r"(?i:sample|run|iter|iteration|round|loop|poll|snap|snapshot|pass|cycle|attempt|try|step|no\.?)"
+        r"[-_ #]*\d+",
+        parse_text,
+        ("VARCHAR",),
+    ),
     "drawn_end": ValueType(r":? *[#=*~+<_-]*", parse_text, ("VARCHAR",)),
     "between": ValueType(r"[ ,/|:]+", parse_text, ("VARCHAR",)),
     # A prompt or what `set -x` prints, and commands that run others; the options of a command.
@@ -109,6 +128,10 @@ TYPES: dict[str, ValueType] = {
     "rank_number": ValueType(r"\d{3,}", parse_whole, ("BIGINT",)),
     # A name with a number, so that it is that of a host and not a word.
     "numbered_host": ValueType(r"[A-Za-z][A-Za-z_.-]*\d[\w.-]*", parse_text, ("VARCHAR",)),
+    "kernel_release": ValueType(
+        r"\d\.\d{1,2}\.\d{1,3}-[\w.+~-]*[A-Za-z][\w.+~-]*", parse_text, ("VARCHAR",)
+    ),
+    "gpu_number": ValueType(r"GPU \d+", parse_gpu_number, ("BIGINT",)),
     "instance": ValueType(r"\S+", parse_instance, ("VARCHAR",)),
     "rdma_port": ValueType(r"'?[\w.-]+'?(?:/ports/|/| port )\d+", parse_rdma_port, ("VARCHAR",)),
     "counted_port": ValueType(

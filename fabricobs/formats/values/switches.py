@@ -184,6 +184,11 @@ _CLI_SPEEDS = r"(?:a-)?\d[\d.]*[MGT]?(?:\(\w+\))?|(?:a-)?auto|unconf\w*|--|N/A"
 
 
 TYPES: dict[str, ValueType] = {
+    "daemon": ValueType(
+        r"sshd|(?i:crond?)|systemd(?:-\w+)?|sudo|su|login|rsyslogd|snmpd|ntpd|chronyd|dhclient|logrotate",
+        parse_text,
+        ("VARCHAR",),
+    ),
     "switch_port": ValueType(r"[A-Za-z][A-Za-z-]*\d[\w/.:-]*", parse_switch_port, ("VARCHAR",)),
     "ethernet_port": ValueType(r"Ethernet\d+/\d+(?:/\d+)?", parse_switch_port, ("VARCHAR",)),
     "rx_mark": ValueType(r"\+\+?|--?", parse_low_or_high, ("VARCHAR",)),
