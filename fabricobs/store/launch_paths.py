@@ -13,12 +13,14 @@ _SCHEDULED = re.compile(
     re.IGNORECASE,
 )
 # A folder below one of jobs: jobs/7701/train.out, jobs/mpt30b/rank0.txt.
-_OF_JOBS = re.compile(r"(?:^|/)(?:jobs?|slurm|sbatch|pbs|lsf)/([^/]+)/", re.IGNORECASE)
+_OF_JOBS = re.compile(r"(?:^|/)jobs/([^/]+)/", re.IGNORECASE)
 _ID = re.compile(r"\d{3,8}")
 # Names that tell what is in a folder, or a part of a job, and no job.
 _OF_PARTS = re.compile(
-    r"(?:logs?|out(?:put)?s?|err(?:ors?)?|nccl|steps|metrics|train(?:ing|er)?|ranks?|nodes?|hosts?|pods?"
-    r"|workers?|masters?|gpus?|runs?|attempts?|archived?|old|current|latest)?[-_.]?[\d_.:TZ-]*",
+    r"(?:logs?|std(?:out|err)|out(?:put)?s?|err(?:ors?)?|nccl|rccl|inspector|ras|stacks?|traces?|profiles?"
+    r"|slurm|srun|launchers?|steps|metrics|tensorboard|wandb|prometheus|dcgm|checkpoints?|configs?"
+    r"|train(?:ing|er)?|ranks?|nodes?|hosts?|pods?|workers?|masters?|gpus?|runs?|attempts?|archived?"
+    r"|old|current|latest)?[-_.]?[\d_.:TZ-]*",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"20\d\d[01]\d[0-3]\d$")
