@@ -411,6 +411,37 @@ class TestFlaps:
             (finding,) = found
             assert finding.severity == "low" and finding.title.startswith(f"{count} links of leaf")
 
+    @pytest.mark.parametrize("seed", range(6))
+    def test_links_to_one_device_are_one_event_whatever_the_clocks_of_its_neighbours(
+        self, make_store: Make, seed: int
+    ) -> None:
+        """A spine was reloaded; the leaf whose clock was 47 s ahead had two sick links besides."""
+        chance = np.random.default_rng(seed)
+        leaves, links = int(chance.integers(4, 8)), int(chance.integers(1, 3))
+        off = chance.uniform(-45, 45, leaves) * (chance.random(leaves) < 0.4)
+        rows = cluster()
+        for leaf in range(leaves):
+            for link in range(links):
+                spine = ("spine2", f"Ethernet{4 * leaf + link}")
+                port = f"Ethernet{64 + link}"
+                rows["links"].append(
+                    {
+                        "file_id": "l", "line": 1, "format": "lldp", "device": f"leaf{leaf:02d}",
+                        "port": port, "remote_device": spine[0], "remote_port": spine[1],
+                    }
+                )  # fmt: skip
+                rows.setdefault("events", []).append(
+                    {
+                        "file_id": f"s{leaf}", "line": link, "format": "switch_log",
+                        "ts_source": "inline", "host": f"leaf{leaf:02d}", "kind": "port_down",
+                        "part": port, "ts": at(12) + timedelta(seconds=float(off[leaf])),
+                    }
+                )  # fmt: skip
+        found = [f for f in of_links(diagnose(make_store(rows))) if f.kind == "link_flap"]
+        (finding,) = found
+        assert finding.severity == "low"
+        assert f"{leaves * links} links of " in finding.title
+
     def test_a_link_that_went_down_before_the_job_is_none(self, make_store: Make) -> None:
         rows = together(cluster(), quiet())
         rows["events"] = [

@@ -14,6 +14,8 @@ from fabricobs.diagnosis.grouping import in_groups
 _ONE_EVENT = timedelta(seconds=15)
 # A log prints an event once, or in a few lines; ranks tell of it when each asks.
 _ONE_LINE = timedelta(seconds=2)
+# By so much clocks of switches without NTP may be off.
+_CLOCKS_OFF = timedelta(seconds=90)
 # Those that tell the second.
 _EXACT = ("kernel", "NCCL", "device log")
 # Two ends of which no log names the cable are one if they go down so often at the same times: as
@@ -64,12 +66,21 @@ def together(
 
 
 def _as_often(one: Downs, other: Downs) -> bool:
-    """Say whether two links went down together each time."""
+    """Say whether two links went down together each time.
+
+    Links of one device are told by its neighbours, each by its own clock.
+    """
+    within = _CLOCKS_OFF if _owners(one) & _owners(other) else _ONE_EVENT
     same = (one.times, len(one.spans), one.stays) == (other.times, len(other.spans), other.stays)
     return same and all(
-        _meets(span, [theirs], _ONE_EVENT)
+        _meets(span, [theirs], within)
         for span, theirs in zip(one.spans, other.spans, strict=True)
     )
+
+
+def _owners(downs: Downs) -> set[str]:
+    """Return the devices at the known ends of a link."""
+    return {end.owner for end in downs.cable.ends}
 
 
 def counted(cable: Cable) -> Downs:
