@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from fabricobs.store.launch_paths import pod_of, scheduled
+from fabricobs.store.launch_paths import names_no_job, pod_of, scheduled
 from fabricobs.store.launches import Launch, Trace
 
 # Schedulers and trainers print times of their own clocks; steps begin after the job.
@@ -22,13 +22,13 @@ _NUMBER = re.compile(
     r"(?:^|[^0-9A-Za-z]|job|jobid)(\d{4,})(?:_(\d+))?(?![0-9A-Za-z])", re.IGNORECASE
 )
 _DATE = re.compile(r"(?:19|20)\d\d(?:[01]\d(?:[0-3]\d\d*)?)?")
-# Names of jobs that say what any job is.
+# Names that say what any job is.
 _ANY_JOB = re.compile(
-    r"(?:logs?|out(?:put)?s?|runs?|jobs?|nccl|steps?|train(?:ing|er)?|pretrain(?:ing)?|test|main|wrap|"
-    r"(?:ba)?sh|python3?|interactive|jupyter|sbatch|srun|launch(?:er)?|slurm|ranks?|nodes?)?"
-    r"(?:\.sh|\.py|\.sbatch)?[-_.\d]*",
+    r"(?:jobs?|pretrain(?:ing)?|test|main|wrap|(?:ba)?sh|python3?|interactive|jupyter|sbatch|launch)"
+    r"[-_.\d]*",
     re.IGNORECASE,
 )
+_SCRIPT = re.compile(r"\.(?:sh|py|sbatch)$")
 _SEPARATOR = re.compile(r"[-_.]")
 _MOST_MARKS = 32
 # What sites write before the name of a job in a file or folder, and behind it. No two ways lead
@@ -122,13 +122,18 @@ class _Known:
         for each in self.all:
             if each.job_id is not None:
                 self.by_id.setdefault(each.job_id, []).append(each)
-            if each.name is not None and not _ANY_JOB.fullmatch(each.name):
+            if each.name is not None and not _says_nothing(each.name):
                 self.by_name.setdefault(each.name, []).append(each)
 
     def of(self, launch: Launch) -> tuple[bool, Allocation | None]:
         """Return whether paths of a launch tell an id of a scheduler, and its allocation."""
         has_id, told = _by_id(launch, self.by_id)
         return (True, told) if has_id else (False, _by_name(launch, self.by_name))
+
+
+def _says_nothing(name: str) -> bool:
+    stem = _SCRIPT.sub("", name)
+    return _ANY_JOB.fullmatch(stem) is not None or names_no_job(stem)
 
 
 def _merged(allocations: Iterable[Allocation]) -> list[Allocation]:

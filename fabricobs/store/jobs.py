@@ -3,7 +3,6 @@
 A store whose files are all of one launch that only its files name is one job without a name.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,14 @@ from typing import ClassVar
 from fabricobs.store.allocations import Allocation, allocations_of, with_allocations
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_evidence import gap, may_follow, share_most_hosts
-from fabricobs.store.launch_paths import common_folder, folders_above, names_of, pod_of, scheduled
+from fabricobs.store.launch_paths import (
+    common_folder,
+    folders_above,
+    names_no_job,
+    names_of,
+    pod_of,
+    scheduled,
+)
 from fabricobs.store.launches import Launch, Lines, Times
 from fabricobs.store.launches import Trace as Trace
 
@@ -24,11 +30,6 @@ _RUN = "#"
 _RESTARTED_WITHIN = timedelta(minutes=30)
 # What names a launch where neither a person nor a scheduler did.
 _OF_FILES = frozenset({"file name", "file names", "no name"})
-# Folders that name what is in them, or a time, and no job.
-_COMMON = re.compile(
-    r"(?:logs?|out(?:put)?s?|runs?|attempts?|nccl|steps|train(?:ing)?|ranks?|nodes?)?[-_.]?[\d_.:TZ-]*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,7 @@ def _name_by_path(
     folder = common_folder(paths)
     if len(stems) > 1 and folder not in {"", "/"}:
         own = PurePath(folder)
-        while _COMMON.fullmatch(own.name) and own.parent.name:
+        while names_no_job(own.name) and own.parent.name:
             own = own.parent
         if folders[str(own)] == 1:
             return own.name, "folder"

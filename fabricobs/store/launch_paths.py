@@ -47,9 +47,14 @@ def job_folder(path: str) -> str | None:
     for name in reversed(_OF_JOBS.findall(path)):
         if _ID.fullmatch(name) and not _DATE.match(name):
             return str(name)
-        if not _OF_PARTS.fullmatch(name):
+        if not names_no_job(name):
             return str(name)
     return None
+
+
+def names_no_job(name: str) -> bool:
+    """Say whether the name of a folder tells what it holds, a part of a job, or a time."""
+    return _OF_PARTS.fullmatch(name) is not None
 
 
 def family_of(path: str) -> str:

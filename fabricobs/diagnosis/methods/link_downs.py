@@ -73,8 +73,7 @@ def _as_often(one: Downs, other: Downs) -> bool:
     within = _CLOCKS_OFF if _owners(one) & _owners(other) else _ONE_EVENT
     same = (one.times, len(one.spans), one.stays) == (other.times, len(other.spans), other.stays)
     return same and all(
-        _meets(span, [theirs], within)
-        for span, theirs in zip(one.spans, other.spans, strict=True)
+        _meets(span, [theirs], within) for span, theirs in zip(one.spans, other.spans, strict=True)
     )
 
 
