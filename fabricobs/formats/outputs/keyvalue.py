@@ -43,6 +43,8 @@ class KeyValueReader:
         self._told: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
+        self._opened_by_key = False
+        self._keys: set[str] = set()  # of the dump that a key opened
         self._by_line_until = 0
 
     def take_rows(self, data: bytes, at: int, number: int) -> tuple[int, int]:
@@ -50,7 +52,7 @@ class KeyValueReader:
 
         Returns how many lines they are and where they end.
         """
-        if not self._active or number < self._by_line_until:
+        if not self._active or self._opened_by_key or number < self._by_line_until:
             return 0, at
         taken = self._format.known.run_at(data, at)
         if taken is None:
@@ -70,9 +72,10 @@ class KeyValueReader:
         if not self._block.pairs or not (self._active or self._block.openers):
             return Outcome.NOT_MINE
         pair, found = self._pair_in(line.strip())
-        if not self._active and not self._opens(pair, found):
-            return Outcome.NOT_MINE
-        self._active = True
+        if not self._active:
+            if not self._opens(pair, found):
+                return Outcome.NOT_MINE
+            self._begin(by_key=True)
         skipped = first_match(self._block.skip, line.strip()) if found is None else None
         if skipped is not None:
             self._context.drop_line(skipped[0], line)
@@ -85,6 +88,10 @@ class KeyValueReader:
         try:
             fields = pair.read(found, as_text=_PAIR)
             key, value = str(fields.pop("key", self._key)), str(fields.pop("value", ""))
+            if self._opened_by_key:
+                if key in self._keys:
+                    self._begin(by_key=True)
+                self._keys.add(key)
             known = self._cells.add(self._block, [(key, value)], number, self._given | fields)
         except ValueError as error:
             return f"{self._format.name}: {error}"
@@ -107,6 +114,12 @@ class KeyValueReader:
         key = str(pair.read(found, as_text=_PAIR).get("key", self._key))
         return first_match(self._block.openers, key) is not None
 
+    def _begin(self, *, by_key: bool) -> None:
+        """Begin a dump; one without a header ends where a key comes again."""
+        self._cells.flush()
+        self._active, self._opened_by_key = True, by_key
+        self._keys = set()
+
     def boundary(self, line: str, number: int) -> None:
         """Close the dump: a date, prompt or command stands here, which may open the next."""
         if not self._header(line):
@@ -121,7 +134,7 @@ class KeyValueReader:
             found = header.pattern.match(line.strip())
             if found is None:
                 continue
-            self._cells.flush()
+            self._begin(by_key=False)
             if header.fields:
                 fields = header.read(found)
                 # With `join` headers nest: an inner one adds to what the outer ones told. One that
@@ -130,6 +143,5 @@ class KeyValueReader:
                 self._given = {**self._told, **self._block.join.columns(self._told)}
             elif self._block.join:
                 self._told, self._given = {}, {}
-            self._active = True
             return True
         return False
