@@ -1,6 +1,6 @@
 """A link between switches that fills while the others have room; drawn fabrics, as tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 START = datetime(2026, 3, 2, 9)
 STEPS, STEP_SECONDS = 600, 4.0
 Make = Callable[[Rows], Path]
+Row = dict[str, object]
 
 
 class Fabric:
@@ -43,7 +44,7 @@ class Fabric:
             "port_samples": [*self.notified()],
         }
 
-    def steps(self):  # type: ignore[no-untyped-def]
+    def steps(self) -> Iterator[Row]:
         now = START
         for step in range(STEPS):
             slow = self.slower if self.first <= step < self.last else 1.0
@@ -54,7 +55,7 @@ class Fabric:
                 "step_time_ms": 1000 * length, "tokens_per_second": 4e9 / length,
             }  # fmt: skip
 
-    def links(self):  # type: ignore[no-untyped-def]
+    def links(self) -> Iterator[Row]:
         row = {"file_id": "l", "line": 1, "format": "lldp", "ts": START, "ts_source": "inline"}
         for leaf in range(self.leaves):
             for spine in range(self.spines):
@@ -68,7 +69,7 @@ class Fabric:
                     "remote_device": f"node{leaf}{host}", "remote_port": "mlx5_0",
                 }  # fmt: skip
 
-    def marks(self):  # type: ignore[no-untyped-def]
+    def marks(self) -> Iterator[Row]:
         samples = int(STEPS * STEP_SECONDS / self.marks_every) + 1
         for leaf in range(self.leaves):
             for link in range(self.spines):
@@ -87,7 +88,7 @@ class Fabric:
                         "ecn_marked_packets": int(total),
                     }  # fmt: skip
 
-    def notified(self):  # type: ignore[no-untyped-def]
+    def notified(self) -> Iterator[Row]:
         """CNPs that NICs below the next leaf send: they receive over the full link."""
         below = (self.odd + 1) % self.leaves
         for leaf in range(self.leaves):

@@ -248,8 +248,3 @@ def test_the_chance_of_errors_is_bounded_from_above(tmp_path: Path) -> None:
             assert bound <= 2.0 * exact + 1e-300
 
 
-def test_what_no_method_fills_has_no_placeholder() -> None:
-    fill = {"hang", "workload_imbalance"}
-    models = [model for model in load_models().values() if model.method not in fill]
-    texts = [text for model in models for text in model.refuted_by]
-    assert [text for text in texts if "{" in text] == []

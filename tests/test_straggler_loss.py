@@ -9,9 +9,28 @@ from fabricobs.diagnosis.methods.straggler_loss import begun_with, loss_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes
 from fabricobs.diagnosis.slow_ranks import SlowUnit
 from fabricobs.diagnosis.slowdowns import Slowdown
+from fabricobs.diagnosis.statistics import Array
 
 STEPS, RANKS, STEP_MS, WORK_MS = 160, 16, 1000.0, 600.0
 SLOW = np.array([5])
+
+
+def times_of(step_ms: Array, own_ms: Array, comm_ms: Array, *, measured: bool) -> RankTimes:
+    """Times of a job of two hosts in which no rank loads data."""
+    return RankTimes(
+        job="a",
+        steps=np.arange(STEPS),
+        ends=np.arange(STEPS).astype("datetime64[s]").astype("datetime64[us]"),
+        step_ms=step_ms,
+        ranks=np.arange(RANKS),
+        hosts=tuple(f"node{rank // 8}" for rank in range(RANKS)),
+        stages=np.zeros(RANKS, dtype=np.int64),
+        own_ms=own_ms,
+        comm_ms=comm_ms,
+        data_ms=np.zeros_like(own_ms),
+        pids=(None,) * RANKS,
+        measured=measured,
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -24,20 +43,8 @@ def test_a_slow_rank_cost_what_its_steps_lost_where_it_explains_nearly_all(seed:
     late = np.arange(STEPS) >= onset
     work = WORK_MS + chance.normal(0, 2, (STEPS, RANKS))
     work[late, SLOW[0]] += own
-    times = RankTimes(
-        job="a",
-        steps=np.arange(STEPS),
-        ends=np.arange(STEPS).astype("datetime64[s]").astype("datetime64[us]"),
-        step_ms=STEP_MS + np.where(late, added, 0.0),
-        ranks=np.arange(RANKS),
-        hosts=tuple(f"node{rank // 8}" for rank in range(RANKS)),
-        stages=np.zeros(RANKS, dtype=np.int64),
-        own_ms=work,
-        comm_ms=np.zeros_like(work),
-        data_ms=np.zeros_like(work),
-        pids=(None,) * RANKS,
-        measured=True,
-    )
+    step_ms = STEP_MS + np.where(late, added, 0.0)
+    times = times_of(step_ms, work, np.zeros_like(work), measured=True)
     unit = SlowUnit(SLOW, (), late, onset + 10)
     slower = Slowdown(
         "a", onset, STEPS - 1, None, None, STEP_MS, STEP_MS + added, None, explains, goes_on=True
@@ -64,20 +71,8 @@ def test_waits_that_computation_hides_cost_what_the_longer_steps_lost(seed: int)
     comm[late] += waited
     comm[late, SLOW[0]] -= waited
     step_ms = STEP_MS + np.where(late, added, 0.0)
-    times = RankTimes(
-        job="a",
-        steps=np.arange(STEPS),
-        ends=np.arange(STEPS).astype("datetime64[s]").astype("datetime64[us]"),
-        step_ms=step_ms,
-        ranks=np.arange(RANKS),
-        hosts=tuple(f"node{rank // 8}" for rank in range(RANKS)),
-        stages=np.zeros(RANKS, dtype=np.int64),
-        own_ms=np.maximum(step_ms[:, None] - comm, 0.0),
-        comm_ms=comm,
-        data_ms=np.zeros_like(comm),
-        pids=(None,) * RANKS,
-        measured=False,
-    )
+    own = np.maximum(step_ms[:, None] - comm, 0.0)
+    times = times_of(step_ms, own, comm, measured=False)
     unit = SlowUnit(SLOW, (), late, onset + 10)
     longer = Slowdown(
         "a", onset, STEPS - 1, None, None, STEP_MS, STEP_MS + added, None, None, goes_on=True

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from fabricobs.diagnosis.change import Drift
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
+from fabricobs.diagnosis.finding_builder import refutations_of, steps_of, with_phrases
 from fabricobs.diagnosis.findings import Finding, Severity, severity_of_loss
 from fabricobs.diagnosis.grouping import in_groups
 from fabricobs.diagnosis.job import StepTimeTrend
@@ -182,7 +182,7 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         detected_at=slowdown.end if slowdown.from_start else slowdown.start,
         loss_share=loss,
         query=model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words),
         bursts=bursts if len(bursts) > 1 else (),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from fabricobs.store.launch_evidence import gap
 from fabricobs.store.launch_paths import names_no_job, pod_of, scheduled
 from fabricobs.store.launches import Launch, Trace
 
@@ -70,9 +71,8 @@ def allocation_of(row: tuple[Any, ...]) -> Allocation:
     return Allocation(job_id, name, frozenset(hosts), frozenset(pods or ()), begin, end, seen)
 
 
-def with_allocations(traces: Sequence[Trace], allocations: Iterable[Allocation]) -> list[Trace]:
+def with_allocations(traces: Sequence[Trace], known: "KnownAllocations") -> list[Trace]:
     """Return traces with the job that the path of the file names, by its id or else by its name."""
-    known = _Known(allocations)
     if not known.all:
         return list(traces)
     files: dict[str, Launch] = {}
@@ -85,34 +85,32 @@ def with_allocations(traces: Sequence[Trace], allocations: Iterable[Allocation])
 
 
 def allocations_of(
-    jobs: Sequence[Sequence[Launch]], allocations: Iterable[Allocation]
+    jobs: Sequence[Sequence[Launch]], known: "KnownAllocations"
 ) -> dict[int, Allocation]:
     """Return what a scheduler tells of launches, by the `id` of the launch.
 
     `jobs` are the launches of each job. Of jobs that may be one allocation at one time, by its
     name, none is it.
     """
-    known = _Known(allocations)
     if not known.all:
         return {}
-    found: dict[int, Allocation] = {}
+    found: list[tuple[Launch, Allocation]] = []
     named: list[tuple[int, Launch, Allocation]] = []
     for number, launches in enumerate(jobs):
         for launch in launches:
             by_id, told = known.of(launch)
             if told is not None and by_id:
-                found[id(launch)] = told
+                found.append((launch, told))
             elif told is not None:
                 named.append((number, launch, told))
     for number, launch, meant in named:
         rivals = (o for n, o, m in named if n != number and m == meant)
         if not any(_at_once(launch, other) for other in rivals):
-            found[id(launch)] = meant
-    by_number = {id(launch): launch for launches in jobs for launch in launches}
-    return {key: told for key, told in found.items() if _adds(by_number[key], told)}
+            found.append((launch, meant))
+    return {id(launch): told for launch, told in found if _adds(launch, told)}
 
 
-class _Known:
+class KnownAllocations:
     """The allocations of a store, found by id and by name."""
 
     def __init__(self, allocations: Iterable[Allocation]) -> None:
@@ -193,7 +191,7 @@ def _by_name(launch: Launch, by_name: Mapping[str, Sequence[Allocation]]) -> All
     """Return the one allocation of a launch's time whose name files or folders have."""
     words = {part for path in launch.paths for part in path.split("/") if part}
     names = {name for word in words for name in _names_in(word) if name in by_name}
-    names |= {pod for path in launch.paths if (pod := pod_of(path)) in by_name}  # type: ignore[misc]
+    names |= by_name.keys() & {pod_of(path) for path in launch.paths}
     fitting = [each for name in names for each in by_name[name] if each.meets(launch, _SLACK)]
     # Of `gpt` and `gpt-large` in one name the longer one is meant.
     return _only([a for a in fitting if not any(_is_part(a, b) for b in fitting)])
@@ -217,9 +215,8 @@ def _only(allocations: Sequence[Allocation]) -> Allocation | None:
 
 
 def _at_once(a: Launch, b: Launch) -> bool:
-    if a.begin is None or a.end is None or b.begin is None or b.end is None:
-        return True
-    return a.begin <= b.end and b.begin <= a.end
+    between = gap(a, b)
+    return between is None or between <= timedelta(0)
 
 
 def _adds(launch: Launch, told: Allocation) -> bool:

@@ -11,7 +11,12 @@ from os.path import commonprefix
 from pathlib import PurePath
 from typing import ClassVar
 
-from fabricobs.store.allocations import Allocation, allocations_of, with_allocations
+from fabricobs.store.allocations import (
+    Allocation,
+    KnownAllocations,
+    allocations_of,
+    with_allocations,
+)
 from fabricobs.store.joining import find_launches
 from fabricobs.store.launch_evidence import gap, may_follow, share_most_hosts
 from fabricobs.store.launch_paths import (
@@ -130,7 +135,8 @@ def find_runs(traces: Sequence[Trace], allocations: Sequence[Allocation] = ()) -
     is one. Its hosts are those of the run, and say nothing of whose files are whose.
     """
     jobs: list[list[Launch]] = []
-    for launch in find_launches(with_allocations(traces, allocations)):
+    known = KnownAllocations(allocations)
+    for launch in find_launches(with_allocations(traces, known)):
         job = next((runs for runs in jobs if _is_next_run(runs[-1], launch)), None)
         if job is None:
             jobs.append([launch])
@@ -139,7 +145,7 @@ def find_runs(traces: Sequence[Trace], allocations: Sequence[Allocation] = ()) -
     names = _names(jobs)
     only = len(jobs) == 1 and len(jobs[0]) == 1 and not jobs[0][0].given
     nameless = only and names[0][1] in _OF_FILES
-    allocated = allocations_of(jobs, allocations)
+    allocated = allocations_of(jobs, known)
     found = []
     for (name, named_by), runs in zip(names, jobs, strict=True):
         reached: int | None = None

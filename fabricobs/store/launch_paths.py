@@ -25,7 +25,8 @@ _OF_PARTS = re.compile(
 )
 _DATE = re.compile(r"20\d\d[01]\d[0-3]\d$")
 # What an operator of Kubernetes puts behind the name of a job to name its pods.
-_POD = re.compile(r"[-_.](?:master|worker|launcher|chief|leader|ps)(?:[-_.]\d+)*(?=[-_./]|$)")
+POD_ROLES = r"(?:master|worker|launcher|chief|leader|ps)"
+_POD = re.compile(rf"[-_.]{POD_ROLES}(?:[-_.]\d+)*(?=[-_./]|$)")
 _PID = re.compile(r"pid[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:^|[-_.])([1-9]\d{3,6})(?=[-_.]|$)")
 _SUFFIXES = re.compile(r"(?:\.(?:log|txt|out|err|jsonl?|csv|parquet|gz|zst|xz|bz2))+$")
@@ -45,9 +46,8 @@ def scheduled(path: str) -> str | None:
 def job_folder(path: str) -> str | None:
     """Return the folder below one of jobs that a path lies in, None where that names no job."""
     for name in reversed(_OF_JOBS.findall(path)):
-        if _ID.fullmatch(name) and not _DATE.match(name):
-            return str(name)
-        if not names_no_job(name):
+        is_id = _ID.fullmatch(name) and not _DATE.match(name)
+        if is_id or not names_no_job(name):
             return str(name)
     return None
 

@@ -58,7 +58,7 @@ common AS (
   GROUP BY a.format, a.counter
   HAVING count(*) >= greatest($fewest, $most * any_value(e.ports))
 )
-SELECT b.*, a.amount, c.usual, c.broken, c.ports, coalesce(a.amount < $odd * c.usual, false) AS alike
+SELECT b.*, c.broken, c.ports, coalesce(a.amount < $odd * c.usual, false) AS alike
 FROM beyond b
 LEFT JOIN amounts a USING (owner, part, counter, format)
 LEFT JOIN common c USING (format, counter)

@@ -49,7 +49,7 @@ SELECT CASE WHEN is_nic THEN 'nic' ELSE 'port' END AS type,
   CASE WHEN is_nic THEN owner END AS host, CASE WHEN is_nic THEN part END AS nic,
   CASE WHEN NOT is_nic THEN owner END AS switch, CASE WHEN NOT is_nic THEN part END AS port,
   owner || ' ' || part AS near, far_owner || ' ' || far_part AS far, format, ts_before, ts, ber, allowed,
-  c.usual, c.broken, c.ports, coalesce(p.usual_ber < $odd * c.usual, false) AS alike
+  c.broken, c.ports, coalesce(p.usual_ber < $odd * c.usual, false) AS alike
 FROM rates r
 JOIN ports p USING (owner, part, format)
 LEFT JOIN common c USING (format)

@@ -10,7 +10,7 @@ import polars as pl
 
 from fabricobs.diagnosis.device_commands import switch_commands_of
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import steps_of, with_phrases
+from fabricobs.diagnosis.finding_builder import refutations_of, steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
     Driver,
     Entity,
@@ -344,7 +344,7 @@ def _finding(
         loss_share=loss,
         drivers=_drivers(skew, model, rise, burst),
         query=model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(
             model,
             words | {"sibling": sibling},

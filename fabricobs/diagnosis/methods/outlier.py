@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import steps_of
+from fabricobs.diagnosis.finding_builder import refutations_of, steps_of
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult
 from fabricobs.diagnosis.model import Model
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
@@ -222,7 +222,7 @@ def _finding(
         explanation=model.wording.explanation.format(**words),
         drivers=drivers,
         query=subject.query or model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words),
     )
 

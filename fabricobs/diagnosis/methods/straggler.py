@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import driver, steps_of, with_phrases
+from fabricobs.diagnosis.finding_builder import driver, refutations_of, steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
     SEVERITIES,
     Driver,
@@ -177,7 +177,7 @@ def _finding(
         computes=times.measured and not times.by_rest and not loads,
         drivers=_drivers(numbers, model),
         query=model.query,
-        refuted_by=model.refuted_by,
+        refuted_by=refutations_of(model, words),
         next_steps=steps_of(model, words),
         bursts=()
         if throughout

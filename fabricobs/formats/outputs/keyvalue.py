@@ -44,7 +44,8 @@ class KeyValueReader:
         self._given: dict[str, Any] = {}
         self._active = not self._block.headers
         self._opened_by_key = False
-        self._keys: set[str] = set()  # of the dump that a key opened
+        # Of the dump that a key opened: two keys may fill one column, so columns tell no end.
+        self._keys: set[str] = set()
         self._by_line_until = 0
 
     def take_rows(self, data: bytes, at: int, number: int) -> tuple[int, int]:

@@ -108,6 +108,11 @@ class TableFormat:
                 return block
         return None
 
+    def without_time(self, line: str) -> str:
+        """Return a line without the time before it, where words alone tell the cells apart."""
+        time = _TIME_BEFORE.match(line) if self.by_words else None
+        return line[time.end() :] if time else line
+
     def titled(self, line: str) -> TableBlock | None:
         """Return the block whose title this line is."""
         stripped = line.strip()
@@ -140,8 +145,7 @@ class TableReader:
 
     def offer(self, line: str, number: int) -> Outcome | str:
         """Take title, header, ruler and rows; anything else is not this format's."""
-        if self._format.by_words and (time := _TIME_BEFORE.match(line)):
-            line = line[time.end() :]
+        line = self._format.without_time(line)
         if self._has_titles:
             titled = self._format.titled(line)
             if titled is not None:
@@ -188,8 +192,7 @@ class TableReader:
 
     def opens(self, line: str) -> bool:
         """Say whether a table begins here."""
-        if self._format.by_words and (time := _TIME_BEFORE.match(line)):
-            line = line[time.end() :]
+        line = self._format.without_time(line)
         if self._has_titles and self._format.titled(line) is not None:
             return True
         return self._format.block_of(line, self._titled) is not None

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from fabricobs.formats.readers.node_lists import hosts_of
 from fabricobs.formats.readers.scheduler_tables import Table, ruled, table_of
 from fabricobs.formats.values import parse_time
+from fabricobs.formats.values.numbers import parse_clock
 from fabricobs.formats.values.times import TIME_PATTERN
 from fabricobs.formats.whole import WholeFile
+from fabricobs.store.launch_paths import POD_ROLES
 
 _SECOND_US = 1_000_000
 # 7702, a task of an array (7702_4), a part of a heterogeneous job (7702+1).
 _ID = re.compile(r"\d+(?:_\d+|_\[[^\]]*\])?(?:\+\d+)?")
 _STEP = re.compile(r"\d[\w+]*\.\w+")
 _POD_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
-_ROLE = re.compile(r"-(?:master|worker|launcher|chief|leader|ps)(?:-[a-z0-9]+)*$")
+_ROLE = re.compile(rf"-{POD_ROLES}(?:-[a-z0-9]+)*$")
 _BLOCK = re.compile(r"\s*JobId=\d")
 _PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z][\w/:.]*)=(?P<value>.*?)(?=\s+[A-Za-z][\w/:.]*=|\s*$)")
 _KEYS = {
@@ -35,7 +37,8 @@ _KEYS = {
 }
 _RUNNING = frozenset({"R", "RUNNING", "CG", "COMPLETING", "S", "SUSPENDED"})
 _WAITING = frozenset({"PD", "PENDING", "CF", "CONFIGURING", "RQ", "REQUEUED"})
-_CLOCK = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
+_CLOCK = re.compile(r"(?:(\d+)-)?((?:\d+:)?\d+:\d+)(?:\.\d+)?")
+_DAY_US = 86_400 * _SECOND_US
 _AGE = re.compile(r"(?:\d+[ydhms])+")
 _AGE_UNITS = {"y": 365 * 86_400, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 _MOMENT = re.compile(rf"{TIME_PATTERN}|(?:^|\s)\d{{10}}(?:\.\d+)?(?:\s|$)")
@@ -186,8 +189,7 @@ def _elapsed_us(text: str) -> int | None:
     found = _CLOCK.fullmatch(text.strip())
     if found is None:
         return None
-    days, hours, minutes, seconds = (int(group or 0) for group in found.groups())
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * _SECOND_US
+    return int(found[1] or 0) * _DAY_US + round(1000 * parse_clock(found[2]))
 
 
 def _age_us(text: str) -> int | None:
