@@ -317,3 +317,47 @@ def test_other_work_for_all_does_not_make_ranks_vary(
     compute[70:] *= factor
     found = diagnose(make_store(job(compute, np.full(STEPS, 100.0))))
     assert "workload_imbalance" not in loud(found)
+
+
+def rated(seed: int, longer: float, more: float) -> Rows:
+    """Lines of one rank that tell tokens a second, but not how long steps are.
+
+    From the middle on a step is `longer` times as long, and does `more` times the work.
+    """
+    rng = np.random.default_rng(seed)
+    every, lines = int(rng.choice((1, 2, 5, 10))), int(rng.integers(80, 200))
+    late = np.arange(lines) >= int(rng.integers(lines // 3, 2 * lines // 3))
+    step_ms = rng.uniform(800, 4000) * np.where(late, longer, 1) * rng.normal(1, 0.01, lines)
+    tokens = float(rng.choice((8_192, 16_384, 65_536))) * np.where(late, more, 1)
+    ends = START + np.cumsum(step_ms * every) * timedelta(milliseconds=1)
+    return {
+        "steps": [
+            {
+                "file_id": "f",
+                "line": line + 1,
+                "step": (line + 1) * every,
+                "rank": 0,
+                "ts": ends[line],
+                "tokens_per_second": float(round(1000 * tokens[line] / step_ms[line])),
+            }
+            for line in range(lines)
+        ]
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rates_of_tokens_tell_the_work_of_steps_whose_times_no_line_tells(
+    make_store: Make, seed: int
+) -> None:
+    longer = float(np.random.default_rng([1, seed]).uniform(1.12, 1.6))
+    (finding,) = diagnose(make_store(rated(seed, longer, more=1.0))).findings
+    assert "longer for the same work" in finding.title
+    assert finding.loss_share == pytest.approx(1 - 1 / longer, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_more_tokens_a_step_are_no_loss_whatever_tells_its_time(
+    make_store: Make, seed: int
+) -> None:
+    more = float(np.random.default_rng([2, seed]).uniform(1.2, 3))
+    assert diagnose(make_store(rated(seed, more, more))).findings == ()

@@ -150,6 +150,16 @@ def test_a_case_that_answers_otherwise_is_told(
     assert says in said[0]
 
 
+def test_a_name_in_a_text_that_nothing_fills_is_told(tmp_path: Path) -> None:
+    text = RULE + FIRES + SILENT
+    for line in ("title = ", "next_steps = ["):
+        start = text.index(line)
+        misspelled = text[:start] + text[start:].replace("{switch}", "{swich}", 1)
+        (said,) = _said(_content(tmp_path, misspelled))
+        assert said.startswith("models/hot.toml: {swich} in ")
+        assert "no column of hot_switches" in said
+
+
 def test_rules_only_read(tmp_path: Path) -> None:
     leaves = RULE.replace(
         "celsius > $celsius", "celsius IN (SELECT 1 FROM read_csv('/etc/passwd'))"

@@ -29,6 +29,8 @@ from fabricobs.diagnosis.model import Model
 from fabricobs.notebook import share_words
 
 _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
+# What a text may name beside what its method fills and the commands.
+WORDS_OF_FINDINGS = ("device", "netdev", "optics_of_ends")
 COST_UNKNOWN = "What it costs cannot be told from these files."
 COST_UNSEEN = (
     f"What it costs is not known: the steps vary too much for a loss of {WORTH_A_LOOK:.0%} to show."
@@ -151,8 +153,12 @@ def _phrase(texts: Sequence[str], words: Mapping[str, Any]) -> str:
 
 def _are_known(text: str, words: Mapping[str, Any]) -> bool:
     """Say whether every word that a text names has a value."""
-    named = [name for _, name, _, _ in Formatter().parse(text) if name]
-    return all(words.get(name) is not None for name in named)
+    return all(words.get(name) is not None for name in names_in(text))
+
+
+def names_in(text: str) -> list[str]:
+    """Return the words that a text of a model names in braces."""
+    return [name for _, name, _, _ in Formatter().parse(text) if name]
 
 
 def driver(

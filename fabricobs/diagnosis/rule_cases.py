@@ -7,9 +7,11 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from fabricobs.diagnosis.device_commands import nic_commands_of, switch_commands_of
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import WORDS_OF_FINDINGS, names_in
 from fabricobs.diagnosis.findings import Finding
-from fabricobs.diagnosis.methods.rule import find_by_rule
+from fabricobs.diagnosis.methods.rule import WORDS_OF_RULES, find_by_rule
 from fabricobs.diagnosis.model import Case, Model
 from fabricobs.diagnosis.run import REST, trends_of
 from fabricobs.exceptions import UserError
@@ -33,7 +35,9 @@ def check_cases(models: Mapping[str, Model], extra: Sequence[Path] = ()) -> Iter
         empty.create()
         with closing(Evidence(empty.path, extra)) as evidence:
             for model in rules:
-                for case in model.case:
+                misnamed = [*_misnamed(model, evidence)]
+                yield from misnamed
+                for case in () if misnamed else model.case:
                     yield from _failed(model, models[REST], case, evidence, extra)
 
 
@@ -45,6 +49,25 @@ def _missing(model: Model) -> Iterator[str]:
                 f"models/{model.name}.toml: a rule needs a [[case]] that {what}: "
                 f"says, finds, and [case.rows] of {model.evidence} or [case.logs]"
             )
+
+
+def _misnamed(model: Model, evidence: Evidence) -> Iterator[str]:
+    """Yield each name that a text of a rule has in braces and nothing fills."""
+    assert model.rule is not None
+    wording = model.wording
+    commands = {*nic_commands_of(""), *switch_commands_of(evidence, ())}
+    columns = evidence.frame(model.evidence, model.limits).columns
+    given = {*WORDS_OF_RULES, *WORDS_OF_FINDINGS, *commands, *columns, *model.rule.facts}
+    texts = [wording.title, wording.explanation, *model.refuted_by, *model.next_steps]
+    texts += [text for phrase in wording.phrase.values() for text in phrase]
+    texts += [told.feature for told in model.rule.driver]
+    for text in texts:
+        for name in names_in(text):
+            if name not in given and name not in wording.phrase:
+                yield (
+                    f"models/{model.name}.toml: {{{name}}} in {text!r} is no fact of the rule, no "
+                    f"phrase, no command and no column of {model.evidence}"
+                )
 
 
 def _failed(

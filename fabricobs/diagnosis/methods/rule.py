@@ -34,6 +34,8 @@ from fabricobs.store.inspection import one_line
 from fabricobs.store.sandbox import QueryError
 
 _FIELDS = ("job", "rank", "host", "gpu", "nic", "switch", "port")
+# What a text of a rule may name beside its facts and the columns of its evidence.
+WORDS_OF_RULES = ("intervals", "severity", "who", "minor", "place", "ranks", "start", "since")
 
 # Change points are as far off at most: what began within so many steps of another began with it.
 _ONSET_STEPS = 10
