@@ -256,5 +256,3 @@ def test_the_chance_of_errors_is_bounded_from_above(tmp_path: Path) -> None:
         assert bound == pytest.approx(1.0) or bound >= exact * (1 - 1e-9)
         if events >= 2 * expected:
             assert bound <= 2.0 * exact + 1e-300
-
-
