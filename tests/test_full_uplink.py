@@ -132,3 +132,62 @@ def test_a_full_link_that_no_step_felt_is_information(make_store: Make, seed: in
     found = diagnose(make_store(Fabric(200 + seed, full="one", slower=1.0).rows()))
     told = [f.severity for f in found.findings if f.kind == "full_uplink"]
     assert told == ["info"]
+
+
+class Drained(Fabric):
+    """A leaf that is left with half of its uplinks: they fill, at both of their ends."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(
+            seed, full="", slower=float(np.random.default_rng(seed).uniform(1.15, 1.4))
+        )
+        self.spines, self.last, self.marks_every = 4, STEPS, float(self.chance.choice([120, 600]))
+        self.dead = {int(n) for n in self.chance.choice(4, 2, replace=False)}
+
+    def ends(self) -> Iterator[tuple[int, int, str, str]]:
+        """Each end of each link between switches, with the leaf and the spine."""
+        for leaf in range(self.leaves):
+            for spine in range(self.spines):
+                yield leaf, spine, f"leaf{leaf}", f"Ethernet{64 + spine}"
+                yield leaf, spine, f"spine{spine}", f"Ethernet{leaf}"
+
+    def marks(self) -> Iterator[Row]:
+        for leaf, spine, device, port in self.ends():
+            is_full, total = leaf == self.odd and spine not in self.dead, 0.0
+            usual = self.chance.lognormal(4, 0.3)
+            for sample in range(int(STEPS * STEP_SECONDS / self.marks_every) + 1):
+                ends = sample * self.marks_every
+                share = self.acts(ends - self.marks_every, ends) if sample else 0.0
+                total += self.marks_every * usual * (1 + is_full * share * 100)
+                yield {
+                    "file_id": device, "line": sample, "format": "wred", "device": device,
+                    "port": port, "queue": "UC3", "ts": START + timedelta(seconds=ends),
+                    "ts_source": "inline", "ecn_marked_packets": int(total),
+                }  # fmt: skip
+
+    def notified(self) -> Iterator[Row]:
+        """Bytes of the links between switches."""
+        for leaf, spine, device, port in self.ends():
+            total = 0.0
+            for sample in range(int(STEPS * STEP_SECONDS / 60) + 1):
+                share = self.acts(60.0 * (sample - 1), 60.0 * sample) if sample else 0.0
+                shifted = (0.0 if spine in self.dead else 2.0) if leaf == self.odd else 1.0
+                load = (1 - share) + share * shifted / self.slower
+                total += 60 * 8e9 * load * self.chance.normal(1, 0.02)
+                yield {
+                    "file_id": device, "line": sample, "format": "counters", "device": device,
+                    "port": port, "ts": START + timedelta(seconds=60 * sample),
+                    "ts_source": "inline", "tx_bytes": int(total), "rx_bytes": int(total),
+                }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_leaf_left_with_half_of_its_uplinks_is_the_cause_of_their_full_ends(
+    make_store: Make, seed: int
+) -> None:
+    """Two spines whose links to the leaf filled came first: "the hash fields of spine-1"."""
+    fabric = Drained(300 + seed)
+    kind, named, loss = worst(diagnose(make_store(fabric.rows())))
+    assert kind in {"ecmp_skew", "one_way_uplink", "hash_collisions"}
+    assert {label.split()[0] for label in named} == {f"leaf{fabric.odd}"}
+    assert loss == pytest.approx(1 - 1 / fabric.slower, abs=0.03)

@@ -61,6 +61,36 @@ def test_a_zone_behind_the_word_utc_is_the_time_s_own(moment: datetime, quarters
     assert re.fullmatch(TIME_PATTERN, text)
 
 
+ZONES = ("America/New_York", "America/Los_Angeles", "Europe/Berlin", "Asia/Tokyo", "UTC")
+WRITTEN = (
+    "%a %b %d %H:%M:%S {} %Y",
+    "%a %d %b %Y %I:%M:%S %p {}",
+    "%a, %d %b %Y %H:%M:%S {}",
+    "%Y-%m-%d %H:%M:%S {}",
+)
+
+
+@given(MOMENTS, st.sampled_from(ZONES), st.sampled_from(ZONES))
+def test_a_zone_that_a_time_names_is_its_own(moment: datetime, own: str, asked: str) -> None:
+    """`show clock` said `07:40:01.831 EDT`, and was read as of UTC."""
+    there = moment.astimezone(ZoneInfo(own))
+    name = there.tzname() or ""
+    for layout in WRITTEN:
+        text = there.strftime(layout).format(name)
+        assert parse_time(text, ZoneInfo(asked)) == parse_time(f"{moment:%FT%TZ}"), text
+        assert re.fullmatch(TIME_PATTERN, text)
+    text = there.strftime("%H:%M:%S.5 {} %a %b %d %Y").format(name)
+    assert parse_show_clock(text, ZoneInfo(asked)) == parse_time(f"{moment:%FT%TZ}") + 500_000
+
+
+def test_a_zone_of_several_places_is_the_one_asked_for() -> None:
+    text, israel = "10:15:02 IST Tue Mar 04 2025", ZoneInfo("Asia/Jerusalem")
+    assert parse_show_clock(text, israel) == parse_time("2025-03-04T10:15:02", israel)
+    assert parse_time("Tue Mar  4 10:15:02 CST 2025", ZoneInfo("Asia/Shanghai")) == parse_time(
+        "2025-03-04T10:15:02+08:00"
+    )
+
+
 @given(st.integers(-(2**63), 2**64 - 1))
 def test_64_bits_fit_and_the_upper_half_is_negative_for_a_counter(number: int) -> None:
     parsed = parse_whole(f"{number:,}")

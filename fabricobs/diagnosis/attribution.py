@@ -272,9 +272,14 @@ def _stands_beside(cause: Finding, symptom: Finding) -> bool:
 
 
 def _not_after(cause: Finding, symptom: Finding) -> bool:
+    """Say whether a cause began before its symptom, or in the interval of its first reading.
+
+    What is read every ten minutes may begin ten minutes after the reading before.
+    """
     if cause.start is None or symptom.start is None:
         return True
-    return cause.start <= symptom.start + _SLACK_TIME
+    begun_by = max(symptom.start, symptom.first_read or symptom.start)
+    return cause.start <= begun_by + _SLACK_TIME
 
 
 def _is_named(cause: Finding, symptom: Finding) -> bool:

@@ -123,6 +123,7 @@ class Finding:
     `slower_from` are the first longer steps where they begin in the interval of the counters that
     tell `start`: the cause began between both. `to_its_end` is one over only as its job ended.
     `begun_by` is when it was first read, of one that was still sound when read at `start`.
+    `first_read` is when the interval of counters in which it begins was read.
     `from_first_step` is one whose `start_step` is the first that is judged: it may be older.
     `from_first_reading` is one of counters that begins with the data: it may be older, too.
     `until_last_step` is one ongoing when its job's last step ended, while other data go on.
@@ -165,6 +166,7 @@ class Finding:
     bursts: tuple[tuple[int, int], ...] = ()
     slower_from: tuple[int, datetime] | None = None
     begun_by: datetime | None = None
+    first_read: datetime | None = None
     to_its_end: bool = False
     from_first_step: bool = False
     from_first_reading: bool = False

@@ -93,7 +93,7 @@ def joined(
     found = {id_: _of_runs(told) for id_, told in shown.items()}
     if rest is not None:
         for finding in with_states(rest.findings, at_end, (), models):
-            found.setdefault(finding.id, finding)
+            found.setdefault(finding.id, _outside_jobs(finding))
     findings = in_order([*found.values()])
     worst_first = {id_: place for place, id_ in enumerate(f.id for f in findings)}
     lasting = {run.label for told in shown.values() for run, f in told if f.state == "ongoing"}
@@ -249,6 +249,16 @@ def _title_of(worst: Finding, told: Sequence[tuple[Run, Finding]], begun: dateti
         return worst.title
     since = retold(worst.title, worst.start, begun) if worst.start and begun else worst.title
     return f"{since}; {others:,} more {'run shows' if others == 1 else 'runs show'} it, too"
+
+
+def _outside_jobs(finding: Finding) -> Finding:
+    """Return what no run is known to have used: what counters show to be over has slowed none.
+
+    A message may be of a part that is broken since.
+    """
+    if finding.state != "over" or "counters" not in finding.families:
+        return finding
+    return replace(finding, severity=min(finding.severity, "low", key=SEVERITIES.index))
 
 
 def _in_each(told: Sequence[tuple[Run, Finding]]) -> str:

@@ -1,4 +1,6 @@
-"""Whether two findings are about the same part: a NIC and its leaf port are the two ends of one."""
+"""Whether two findings are about the same part: the two ends of a cable are of one."""
+
+import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity, Finding
@@ -16,6 +18,9 @@ class Places:
         rows = evidence.frame("nic_ports").rows()
         self._port_of = {(host, nic): (switch, port) for host, nic, switch, port in rows}
         self._nic_of = {(switch, port): (host, nic) for host, nic, switch, port in rows}
+        cables = evidence.frame("cable_ends").filter(~pl.col("is_nic") & ~pl.col("far_is_nic"))
+        ends = cables.select("owner", "part", "far_owner", "far_part").drop_nulls().rows()
+        self._far_end_of = {(a, b): (c, d) for a, b, c, d in ends}
 
     def touch(self, cause: Finding, symptom: Finding) -> bool:
         """Say whether the culprits of a symptom share parts with a cause's, or are its victims.
@@ -64,7 +69,9 @@ class Places:
     def _of(self, entity: Entity) -> set[Place]:
         if entity.type == "port":
             other = self.nic_at(entity.switch, entity.port)
+            far = self._far_end_of.get((entity.switch, entity.port))
             ends: set[Place] = {("port", entity.switch, entity.port)}
+            ends |= {("port", *far)} if far is not None else set()
             return ends if other is None else ends | {("host", other.host)}
         if entity.type == "switch":
             return {("switch", entity.switch)}

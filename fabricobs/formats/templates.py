@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cached_property
 
-from fabricobs.formats.values import VALUE_TYPES, ZONED, Value, parse_stamp, time_of
+from fabricobs.formats.values import (
+    VALUE_TYPES,
+    ZONED,
+    Value,
+    parse_show_clock,
+    parse_stamp,
+    time_of,
+)
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>\w*)(?::(?P<type>\w+))?\}")
 # Look-around and back-references: what Rust's regex engine refuses.
@@ -67,6 +74,8 @@ class Template:
                 fields[name] = time_of(text, zone, written_us)
             elif type_name == "stamp":
                 fields[name] = parse_stamp(text, zone)
+            elif type_name == "show_clock":
+                fields[name] = parse_show_clock(text, zone)
             else:
                 fields[name] = VALUE_TYPES[type_name].parse(text)
         return fields

@@ -25,10 +25,13 @@ link_loads AS (
   FROM (SELECT uplink_group, unnest(ports) AS port, unnest(loads) AS load FROM intervals)
   GROUP BY uplink_group, port
 ),
-pooled AS (
+by_group AS (
   SELECT uplink_group, count(*) AS links, max(load) / avg(load) AS busiest, first(port ORDER BY load DESC, port) AS port,
-    var_pop(load) / avg(load) ^ 2 AS spread, list(load) AS loads
+    var_pop(load) / avg(load) ^ 2 AS spread, list(load) AS loads, list(port ORDER BY load DESC, port) AS ports
   FROM link_loads GROUP BY uplink_group
+),
+pooled AS (
+  SELECT *, len(list_filter(loads, lambda load: load >= list_avg(loads))) AS used FROM by_group
 ),
 -- Ranks without replacement: their sum over a half has the variance n1 n0 / (n - 1) of the ranks' own.
 ranked AS (
@@ -77,11 +80,10 @@ nic_uses AS (
   WHERE speed_gbps > 0 GROUP BY host, nic
 ),
 nics AS (SELECT median(used) AS used FROM nic_uses)
-SELECT i.device AS switch, uplink_group, p.port AS hot_port, i.ts_before, i.ts, p.links, p.busiest,
-  len(list_filter(p.loads, lambda load: load >= list_avg(p.loads))) AS used,
+SELECT i.device AS switch, uplink_group, p.port AS hot_port, i.ts_before, i.ts, p.links, p.busiest, p.used,
   p.spread / nullif(s.spread, 0) AS persistence, p.busiest * s.mean_use AS busy,
   p.busiest * s.mean_use / t.share AS burst, n.used / t.share AS nic_burst, f.flows, o.not_the_jobs, c.p AS alternate_p, a.alike,
-  [{'type': 'port', 'switch': i.device, 'port': p.port}] AS related
+  [{'type': 'port', 'switch': i.device, 'port': each} FOR each IN p.ports[:p.used]] AS related
 FROM intervals i JOIN single s USING (uplink_group) JOIN pooled p USING (uplink_group)
 LEFT JOIN evidence.crossing_flows f USING (device)
 LEFT JOIN chances c USING (uplink_group)

@@ -130,7 +130,7 @@ def _finding(
         unmeasured=facts["severity"] or "info",
         most=facts["most severity"],
     )
-    finding = replace(finding, begun_by=_begun_by(wrong))
+    finding = replace(finding, begun_by=_begun_by(wrong), first_read=first(wrong.rows, "ts"))
     return replace(finding, bursts=()) if goes_on(wrong, rule) else finding
 
 

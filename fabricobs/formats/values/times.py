@@ -2,13 +2,20 @@
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from email.utils import parsedate_to_datetime
 
 from fabricobs.formats.values.kinds import Unfit, ValueType
 
+# Hours ahead of UTC of the zones that `date` and `show clock` name, as the tz database abbreviates
+# them and RFC 822 has them. What is said of several zones (CST, IST, BST) is of the one asked for.
+_HOURS_OF_ZONES = {
+    "UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3,
+    "SAST": 2, "PKT": 5, "WIB": 7, "HKT": 8, "AWST": 8, "JST": 9, "KST": 9, "ACST": 9.5,
+    "ACDT": 10.5, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4, "CDT": -5,
+    "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8, "HST": -10,
+}  # fmt: skip
 TIME_PATTERN = (
     r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-    r"(?: ?Z|[+-]\d\d:?\d\d| UTC [+-]\d{4})?"
+    rf"(?: ?Z|[+-]\d\d:?\d\d| UTC [+-]\d{{4}}| (?:{'|'.join(_HOURS_OF_ZONES)})\b)?"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d"
     r"(?: (?:[A-Z]{2,5}|[+-]\d\d(?:\d\d)?))? \d{4}"
     r"|[A-Z][a-z]{2},? +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d(?: [AP]M)?"
@@ -23,7 +30,7 @@ SHORT_TIME_PATTERN = (
 US_TIME_PATTERN = r"\d\d/\d\d(?:/(?:\d\d)?\d\d)? \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d"
 _ISO = re.compile(
     r"(\d{4})[-/]?(\d\d)[-/]?(\d\d)[ T_]+(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
-    r"(?: ?(Z|[+-]\d\d(?::?\d\d)?)| UTC ([+-]\d{4}))?"
+    r"(?: ?(Z|[+-]\d\d(?::?\d\d)?)| UTC ([+-]\d{4})| ([A-Z]{2,5})\b)?"
 )
 _DATE_AND_TIME = re.compile(
     r"(\d{4})-(\d\d?)-(\d\d?),(\d\d?):(\d\d?):(\d\d?)\.(\d)(?:,([-+])(\d\d?):(\d\d?))?"
@@ -55,13 +62,13 @@ def parse_refresh(text: str) -> int | Unfit | None:
     return time_of(text) if float(text) else None
 
 
-def parse_show_clock(text: str) -> int:
-    """Read `10:15:02.123 UTC Tue Mar 04 2025`, what `show clock` prints, as UTC microseconds."""
+def parse_show_clock(text: str, zone: tzinfo = UTC) -> int:
+    """Read `10:15:02.123 EDT Tue Mar 04 2025`, what `show clock` prints, as UTC microseconds."""
     words = text.split()
     clock, _, fraction = words[0].partition(".")
     moment = datetime.strptime(" ".join([*words[-3:], clock]), "%b %d %Y %H:%M:%S")
-    micros = _micros(fraction)
-    return int(moment.replace(tzinfo=UTC).timestamp()) * 1_000_000 + micros
+    told = moment.replace(tzinfo=_named_zone(words[1], zone))
+    return int(told.timestamp()) * 1_000_000 + _micros(fraction)
 
 
 def parse_date_and_time(text: str) -> int:
@@ -107,9 +114,8 @@ def time_of(text: str, zone: tzinfo = UTC, written_us: int | None = None) -> int
 
 def _iso(found: re.Match[str], zone: tzinfo) -> int:
     year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
-    moment = datetime(
-        year, month, day, hour, minute, second, tzinfo=_zone(found[8] or found[9], zone)
-    )
+    told = _named_zone(found[10], zone) if found[10] else _zone(found[8] or found[9], zone)
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=told)
     return int(moment.timestamp()) * 1_000_000 + _micros(found[7] or "")
 
 
@@ -142,14 +148,9 @@ def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
         return _short(words, zone, written_us)
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
-    if len(words) == 6 and words[4] in {"UTC", "GMT"}:
-        moment = parsedate_to_datetime(
-            f"{words[0]}, {words[2]} {words[1]} {words[5]} {words[3]} +0000"
-        )
-    else:
-        kept = " ".join(words[1:4] + words[-1:])
-        told = _numeric_zone(words[4]) if len(words) == 6 else None
-        moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=told or zone)
+    kept = " ".join(words[1:4] + words[-1:])
+    told = _named_zone(words[4], zone) if len(words) == 6 else zone
+    moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=told)
     return int(moment.timestamp()) * 1_000_000
 
 
@@ -213,10 +214,12 @@ def _month_first(text: str, zone: tzinfo, written_us: int | None) -> int:
     return int(moment.timestamp()) * 1_000_000
 
 
-def _numeric_zone(word: str) -> tzinfo | None:
-    """Return the zone that `+08`, `+0530` or `-07:00` says; None for any other word."""
+def _named_zone(word: str, default: tzinfo) -> tzinfo:
+    """Return the zone that `EDT`, `+08`, `+0530` or `-07:00` says; the default for other words."""
+    if word in _HOURS_OF_ZONES:
+        return timezone(timedelta(hours=_HOURS_OF_ZONES[word]))
     if word[:1] not in {"+", "-"}:
-        return None
+        return default
     digits = word[1:].replace(":", "").ljust(4, "0")
     away = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
     return timezone(-away if word[0] == "-" else away)
@@ -227,7 +230,7 @@ def _day_first(words: list[str], zone: tzinfo) -> int:
     half = next((word for word in words if word in {"AM", "PM"}), None)
     layout = "%d %b %Y %I:%M:%S %p" if half else "%d %b %Y %H:%M:%S"
     kept = " ".join(words[1:5] + ([half] if half else []))
-    named = UTC if words[-1] in {"UTC", "GMT"} else _numeric_zone(words[-1]) or zone
+    named = _named_zone(words[-1], zone)
     return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
 
 
