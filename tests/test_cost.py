@@ -515,3 +515,20 @@ def test_checkpoints_while_a_cause_acts_are_no_cost_of_it_and_its_own_stall_is(
             * float(times[acting][slower].sum() / np.minimum(times[acting], 20_000).sum())
         )
         assert cost.felt and cost.loss_share == pytest.approx(lost, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stop_of_the_job_while_a_cause_acts_is_no_more_than_a_long_step(seed: int) -> None:
+    """A job stopped 43 minutes before it went on with packet loss: 37.5 % was told of 23.4 %."""
+    rng = np.random.default_rng(seed)
+    slower, begin = rng.uniform(1.15, 1.5), int(rng.integers(80, 220))
+    times = 4000 * rng.normal(1, 0.01, 400) * np.where(np.arange(400) < begin, 1, slower)
+    times[begin] *= rng.uniform(15, 200)
+    moments = [START + timedelta(milliseconds=float(ms)) for ms in np.cumsum(times)]
+    evidence = with_step_times(moments, times)
+    paces = [(0, begin - 1, 4000.0), (begin, 399, 4000 * slower)]
+    segments = tuple(Segment(first, last, moments[first], ms, "run") for first, last, ms in paces)
+    trend: Any = SimpleNamespace(job="run", segments=segments)
+    cost = cost_of(evidence, [trend], [(moments[begin - 1], datetime.max)])
+    assert cost is not None
+    assert cost.loss_share == pytest.approx(1 - 1 / slower, abs=0.05)

@@ -27,9 +27,8 @@ def places(*groups: list[str]) -> Places:
         {"job": ["run"] * len(groups), "hosts": list(groups)},
         schema={"job": pl.String, "hosts": pl.List(pl.String)},
     )
-    evidence: Any = SimpleNamespace(
-        frame={"nic_ports": NO_PORTS, "hosts_of_groups": hosts}.__getitem__
-    )
+    frames = {"nic_ports": NO_PORTS, "cable_ends": pl.DataFrame(), "hosts_of_groups": hosts}
+    evidence: Any = SimpleNamespace(frame=frames.__getitem__)
     return Places(evidence)
 
 

@@ -172,6 +172,8 @@ def _cost(
         hides = _SOUND_SITES_SPREAD * taken / usual_step(best)
         would_show = felt or reached is None or hides < WORTH_A_LOOK
         longest = np.inf
+    # Of a pause that stands out among its own steps, as much is lost as is in their time.
+    longest = min(longest, LONGEST_STEP * usual_step(acting))
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(times - usual, -noise, longest)
     surely = (_touches(begin + read_every, end - read_every) for begin, end in spans)

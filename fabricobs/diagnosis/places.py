@@ -1,7 +1,5 @@
 """Whether two findings are about the same part: the two ends of a cable are of one."""
 
-import polars as pl
-
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.findings import Entity, Finding
 
@@ -18,9 +16,11 @@ class Places:
         rows = evidence.frame("nic_ports").rows()
         self._port_of = {(host, nic): (switch, port) for host, nic, switch, port in rows}
         self._nic_of = {(switch, port): (host, nic) for host, nic, switch, port in rows}
-        cables = evidence.frame("cable_ends").filter(~pl.col("is_nic") & ~pl.col("far_is_nic"))
-        ends = cables.select("owner", "part", "far_owner", "far_part").drop_nulls().rows()
-        self._far_end_of = {(a, b): (c, d) for a, b, c, d in ends}
+        self._far_end_of: dict[Place, Place] = {
+            (end["owner"], end["part"]): (end["far_owner"], end["far_part"])
+            for end in evidence.frame("cable_ends").rows(named=True)
+            if not (end["is_nic"] or end["far_is_nic"])
+        }
 
     def touch(self, cause: Finding, symptom: Finding) -> bool:
         """Say whether the culprits of a symptom share parts with a cause's, or are its victims.
