@@ -34,7 +34,7 @@ def priced(rows: pl.DataFrame, hosts: set[str], transfer: float = TRANSFER) -> C
     )  # fmt: skip
     frames = {"job_steps": steps, "bus_bandwidth": rows}
     evidence: Any = SimpleNamespace(frame=frames.__getitem__)
-    trend: Any = SimpleNamespace(job="run", segments=())
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=())
     return cost_of(evidence, [trend], [], whole_run=True, hosts=hosts)
 
 
@@ -119,7 +119,7 @@ def test_what_is_slow_from_the_start_costs_no_later_slowdown(seed: int) -> None:
         Segment(0, turn - 1, None, STEP),
         Segment(turn, STEPS - 1, None, STEP + (slower - 1) * TRANSFER),
     )
-    trend: Any = SimpleNamespace(job="run", segments=paces)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=paces)
     cost = cost_of(evidence, [trend], [], whole_run=True)
     assert cost is not None and cost.felt
     assert cost.reached == pytest.approx(left)
@@ -149,7 +149,7 @@ def test_a_cost_is_none_only_where_a_loss_worth_a_look_would_have_shown(seed: in
     times[acting] *= added
     moments = [START + timedelta(seconds=2 * step) for step in range(number)]
     evidence = with_step_times(moments, times)
-    pace: Any = SimpleNamespace(job="run", segments=())
+    pace: Any = SimpleNamespace(faster=None, job="run", segments=())
     cost = cost_of(evidence, [pace], [(moments[acting][0], moments[acting][-1])])
     assert cost is not None
     if noise == 0.5:
@@ -254,7 +254,7 @@ def test_a_cause_for_a_while_is_priced_by_steps_where_what_is_timed_takes_none(s
         }
     )  # fmt: skip
     evidence: Any = SimpleNamespace(frame={"job_steps": steps}.__getitem__)
-    trend: Any = SimpleNamespace(job="run", segments=())
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=())
     cost = cost_of(evidence, [trend], [(moments[first], moments[last])])
     assert cost is not None
     assert cost.felt is (lost > 0)
@@ -299,7 +299,7 @@ def test_a_cause_is_priced_by_steps_of_its_own_pace(seed: int) -> None:
         Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
     )
     evidence = with_step_times(moments, times)
-    trend: Any = SimpleNamespace(job="run", segments=paces)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=paces)
     cost = cost_of(evidence, [trend], [(moments[begin - 1], moments[-1])])
     assert cost is not None and cost.felt is (added > 1)
     if added > 1:
@@ -321,7 +321,7 @@ def test_what_changes_while_a_cause_acts_on_is_no_cost_of_it(seed: int) -> None:
     paces = tuple(
         Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
     )
-    trend: Any = SimpleNamespace(job="run", segments=paces)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=paces)
     late = begin + int(chance.integers(0, 15))  # read at intervals
     cost = cost_of(with_step_times(moments, times), [trend], [(moments[late - 1], moments[-1])])
     assert cost is not None and cost.felt
@@ -359,7 +359,7 @@ def test_a_pace_that_a_cause_grew_with_is_its_own(seed: int, grows: bool) -> Non
         .then(pl.col("dose") * stronger)
         .otherwise("dose")
     )
-    trend: Any = SimpleNamespace(job="run", segments=paces)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=paces)
     evidence = with_step_times(moments, times)
     cost = cost_of(evidence, [trend], [(moments[begin - 1], moments[-1])], dose=dose)
     assert cost is not None and cost.felt
@@ -384,7 +384,7 @@ def test_a_cause_that_is_read_seldom_costs_the_pace_that_begins_and_ends_within_
     paces = tuple(
         Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
     )
-    trend: Any = SimpleNamespace(job="run", segments=paces)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=paces)
     early, late = (int(each) for each in chance.integers(0, 40, 2))
     first, last = begin - early, end - 1 + late
     span = moments[first - 1], moments[last]
@@ -404,7 +404,7 @@ def test_a_cost_of_some_times_of_a_cause_is_told_over_all_of_them(seed: int) -> 
     hit = int(chance.integers(60, 140))
     times[hit] *= float(chance.uniform(1.5, 2.5))
     moments = [START + timedelta(seconds=float(each)) for each in np.cumsum(times) / 1000]
-    trend: Any = SimpleNamespace(job="run", segments=())
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=())
     evidence = with_step_times(moments, times)
     soon = timedelta(seconds=STEP / 4000)
     flaps = [(moments[step] - 2 * soon, moments[step] - soon) for step in (50, hit, 150)]
@@ -473,7 +473,7 @@ def test_transfers_that_grow_with_the_work_are_no_cost(seed: int, ramps: bool) -
     paces = tuple(
         Segment(first, after - 1, None, STEP) for first, after in itertools.pairwise(changes)
     )
-    trend: Any = SimpleNamespace(job="run", segments=paces)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=paces)
     evidence: Any = SimpleNamespace(frame={"job_steps": rows}.__getitem__)
     cost = cost_of(evidence, [trend], [(moments[begin - 1], moments[-1])])
     assert cost is not None and cost.felt
@@ -500,7 +500,7 @@ def test_checkpoints_while_a_cause_acts_are_no_cost_of_it_and_its_own_stall_is(
     times[paused] += 20_000
     moments = [START + timedelta(seconds=float(end)) for end in np.cumsum(times) / 1000]
     evidence = with_step_times(moments, times)
-    trend: Any = SimpleNamespace(job="run", segments=())
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=())
     spans = [(moments[acting.start - 1], moments[acting.stop - 1])]
     cost = cost_of(evidence, [trend], spans)
     assert cost is not None
@@ -528,7 +528,7 @@ def test_a_stop_of_the_job_while_a_cause_acts_is_no_more_than_a_long_step(seed: 
     evidence = with_step_times(moments, times)
     paces = [(0, begin - 1, 4000.0), (begin, 399, 4000 * slower)]
     segments = tuple(Segment(first, last, moments[first], ms, "run") for first, last, ms in paces)
-    trend: Any = SimpleNamespace(job="run", segments=segments)
+    trend: Any = SimpleNamespace(faster=None, job="run", segments=segments)
     cost = cost_of(evidence, [trend], [(moments[begin - 1], datetime.max)])
     assert cost is not None
     assert cost.loss_share == pytest.approx(1 - 1 / slower, abs=0.05)

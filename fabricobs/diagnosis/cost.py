@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.findings import Segment
+from fabricobs.diagnosis.findings import Entity, Segment
 from fabricobs.diagnosis.job import WARM_UP_STEPS, StepTimeTrend, fewest_lines
 from fabricobs.diagnosis.paces import (
     FEWEST_STEPS,
@@ -18,42 +18,32 @@ from fabricobs.diagnosis.paces import (
     most_by_pace,
     most_by_work,
     numbers,
-    of_fastest,
-    of_the_same_work,
     paces_beside,
     stand_out,
     steps_like,
     usual_step,
 )
-from fabricobs.diagnosis.slowdowns import PAUSE
-from fabricobs.diagnosis.statistics import Array, is_less
+from fabricobs.diagnosis.slowdowns import PAUSE, FasterRun
+from fabricobs.diagnosis.statistics import Array
+from fabricobs.diagnosis.usual_steps import (
+    Acting,
+    Usual,
+    of_calm_steps,
+    of_expectation,
+    of_faster_run,
+)
 
 Span = tuple[datetime, datetime]
 
-# What NICs receive of their line rate in a transfer: 75 to 85 % on NDR, 70 to 80 % on HDR.
-_USUAL_SHARE_OF_LINE_RATE = 0.80
-# NICs that receive less while the job transfers do not carry its transfers.
-_LEAST_SHARE = 0.05
 # Of a step, the part in which it is taken to run: the one before it may end a little late.
 _MOST_OF_STEP = 0.9
-# Share of the usual rate below which transfers are slower than those of sound sites spread.
-_CLEARLY_LESS = 0.9
-# Of the usual transfer, what those of sound sites differ by: they reach 0.75 to 0.96 of the line
-# rate, 0.80 as a rule (`queries/views/0_expectations.sql`).
-_SOUND_SITES_SPREAD = 0.2
 # Of a step: what is transferred in less, by what is timed, cannot have cost what counts as a loss.
 _LEAST_TRANSFER = 0.02
-# Steps without a cause that vary by less: as far below the usual, a step of the cause is noise.
-_NEARLY_ALL = 0.95
-# Share of a step that a cause must add to be worth a look: half of the 10 % at which a slowdown
-# counts (Greyhound, arXiv 2410.12588). Steps among which it would not show leave the cost open.
-WORTH_A_LOOK = 0.05
 # Times the usual step: as much of a pause is in the time that a cost is a share of.
 LONGEST_STEP = 10
 _KNOWN_AT_ONCE = timedelta(0)
 # Times as many pauses as the steps without a cause have are theirs, too: they come at intervals.
 _AS_MANY_PAUSES = 2
-_SURELY_LESS = 0.05  # largest p at which steps without such a loss are told from those with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,8 @@ class Cost:
     says what they were compared with. `bursts` are the first and last step of each stretch of a
     cause that comes and goes. `would_show` is false where a loss that is worth a look would not.
     `reached` is the share of the expected rate that transfers reach, where the loss is the rest.
-    `grown_at` are the first steps of later paces that the cause grew with.
+    `grown_at` are the first steps of later paces that the cause grew with. `faster` is the run of
+    the job that it was compared with.
     """
 
     job: str | None
@@ -79,6 +70,13 @@ class Cost:
     would_show: bool = True
     reached: float | None = None
     grown_at: tuple[int, ...] = ()
+    faster: FasterRun | None = None
+
+
+def unless_in_both(cost: Cost | None, kind: str, entities: Sequence[Entity]) -> Cost | None:
+    """Return what a cause costs; None where the run compared with has it, too."""
+    in_both = cost is not None and cost.faster is not None and cost.faster.has(kind, entities)
+    return None if in_both else cost
 
 
 def cost_of(
@@ -137,57 +135,37 @@ def _cost(
         calm = calm.filter(pl.col("step") < acting["step"][0])
     all_calm, fewest = calm, fewest_lines(steps["step"], FEWEST_STEPS)
     calm = steps_like(calm, acting, pace.segments, column, fewest)
-    times, others = numbers(acting, column), numbers(calm, column)
-    work = numbers(acting, "compute_ms")
-    reached = None
     hidden = column != "step_time_ms" and bool(steps["by_collectives"].any())
-    if len(calm) >= fewest:
-        if column != "step_time_ms":
-            times, others = of_the_same_work(times, work, others, numbers(calm, "compute_ms"))
-        usual = float(np.median(others))
-        against = "steps before it; those after it stay longer" if since else "steps without it"
-        noise = float(np.quantile(np.abs(others - usual), _NEARLY_ALL))
-        felt = stand_out(times, others)
-        worth = WORTH_A_LOOK * usual_step(calm)
-        would_show = felt or is_less(times - worth, others) < _SURELY_LESS
-        longest = usual_step(acting) - usual_step(calm) if hidden else np.inf
+    own = Acting(pace.job, acting, pace.segments, column, hidden=hidden)
+    faster = None if since else pace.faster
+    is_calm = len(calm) >= fewest
+    if is_calm and faster is not None and len(acting) > len(all_calm):
+        # A run that is slower all along may be so by what acts most of the time.
+        is_calm = stand_out(own.times, numbers(calm, column))
+    if is_calm:
+        usual: Usual | None = of_calm_steps(own, calm, since=since)
+    elif faster is not None:
+        usual = of_faster_run(own, faster)
     else:
-        if column == "step_time_ms" or hidden or not by_expectation:
-            return None
-        # Slower paces are so for another reason: the fastest one has what the whole run lacks.
-        is_best = of_fastest(pace.segments, acting)
-        best = acting.filter(is_best)
-        share = _share_of_groups_without(evidence, pace.job, hosts)
-        against = "collectives without it"
-        if share is None:
-            share = _share_of_usual(evidence, pace.job, best) or _share_by_counters(evidence, best)
-            reached = share
-            against = "what the line rate of the NICs lets expect"
-        if share is None:
-            return None
-        taken = float(np.median(numbers(best, column)))
-        usual = taken * min(share, 1.0)
-        times = np.where(is_best, times, np.minimum(times, taken))
-        felt, noise = share < _CLEARLY_LESS, 0.0
-        hides = _SOUND_SITES_SPREAD * taken / usual_step(best)
-        would_show = felt or reached is None or hides < WORTH_A_LOOK
-        longest = np.inf
+        usual = of_expectation(own, evidence, hosts) if by_expectation else None
+    if usual is None:
+        return None
     # Of a pause that stands out among its own steps, as much is lost as is in their time.
-    longest = min(longest, LONGEST_STEP * usual_step(acting))
+    longest = min(usual.longest_ms, LONGEST_STEP * usual_step(acting))
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
-    added = np.clip(times - usual, -noise, longest)
+    added = np.clip(usual.times - usual.usual_ms, -usual.noise_ms, longest)
     surely = (_touches(begin + read_every, end - read_every) for begin, end in spans)
     sure = acting.filter(pl.any_horizontal(*surely, pl.lit(whole_run)))
     beside = paces_beside(pace.segments, acting, sure, all_calm, fewest)
     grown: list[Segment] = []
-    if column != "step_time_ms":
-        added = most_by_work(added, work, beside)
+    if usual.column != "step_time_ms":
+        added = most_by_work(added, numbers(acting, "compute_ms"), beside)
     else:
         grown = grown_with(dose, pace.segments, acting, added, beside)
         added = most_by_pace(added, acting, beside, grown)
-        added[_pauses(times, others)] = np.median(added)
-    cost = _told(pace.job, acting, added, felt, against, steps, would_show=would_show)
-    return replace(cost, reached=reached, grown_at=tuple(each.first_step for each in grown))
+        added[_pauses(usual.times, usual.others)] = np.median(added)
+    cost = _told(pace.job, acting, added, usual, steps)
+    return replace(cost, grown_at=tuple(each.first_step for each in grown))
 
 
 def _without_edges(
@@ -273,11 +251,8 @@ def _told(
     job: str | None,
     acting: pl.DataFrame,
     added: Array,
-    felt: bool,
-    against: str,
+    usual: Usual,
     steps: pl.DataFrame,
-    *,
-    would_show: bool,
 ) -> Cost:
     first, last = int(acting["step"][0]), int(acting["step"][-1])
     span = steps.filter(pl.col("step").is_between(first, last))
@@ -291,10 +266,12 @@ def _told(
         end_step=last,
         start=acting["ts"][0],
         end=acting["ts"][-1],
-        felt=felt and lost > 0,
-        against=against,
+        felt=usual.felt and lost > 0,
+        against=usual.against,
         bursts=_bursts(acting, span),
-        would_show=would_show,
+        would_show=usual.would_show,
+        reached=usual.reached,
+        faster=usual.faster,
     )
 
 
@@ -312,46 +289,6 @@ def _bursts(acting: pl.DataFrame, span: pl.DataFrame) -> tuple[tuple[int, int], 
 
 def _cap(steps: pl.DataFrame) -> float:
     return LONGEST_STEP * usual_step(steps)
-
-
-def _bandwidth(evidence: Evidence, job: str | None) -> pl.DataFrame:
-    """Return the calls of a job's main collective with their rates."""
-    return evidence.frame("bus_bandwidth").filter(pl.col("job").eq_missing(pl.lit(job)))
-
-
-def _share_of_usual(evidence: Evidence, job: str | None, steps: pl.DataFrame) -> float | None:
-    """Return the share of the usual rate that calls during some steps reach."""
-    first, last = steps["ts"][0], steps["ts"][-1]
-    within = pl.col("ts").is_between(first, last) | pl.col("ts").is_null()
-    rows = _bandwidth(evidence, job).filter(within)
-    share = rows["share_of_usual"].drop_nulls().median()
-    return None if share is None else float(share)  # type: ignore[arg-type]
-
-
-def _share_of_groups_without(evidence: Evidence, job: str | None, hosts: Set[str]) -> float | None:
-    """Return the rate of groups with some of the hosts over that of groups like them without."""
-    rows = _bandwidth(evidence, job).drop_nulls(["hosts", "gbytes_per_second"])
-    within = pl.col("hosts").list.set_intersection(sorted(hosts)).list.len() > 0
-    rates = [rows.filter(each)["gbytes_per_second"] for each in (within, ~within)]
-    if min(map(len, rates)) < FEWEST_STEPS:
-        return None
-    with_it, without = (float(np.median(each.to_numpy())) for each in rates)
-    return with_it / without
-
-
-def _share_by_counters(evidence: Evidence, steps: pl.DataFrame) -> float | None:
-    """Return the share of the usual rate that NICs receive at while the job transfers.
-
-    Transfers that computation hides make it larger, and the loss smaller.
-    """
-    rates = evidence.frame("nic_rates").drop_nulls(["received_gbps", "speed_gbps"])
-    rates = rates.filter(
-        pl.col("ts_before") >= steps["ts"].min(), pl.col("ts") <= steps["ts"].max()
-    )
-    used = rates.select(pl.col("received_gbps") / pl.col("speed_gbps")).to_series().median()
-    busy = steps.select(pl.col("transfer_ms").sum() / pl.col("step_time_ms").sum()).item()
-    share = float(used) / busy if isinstance(used, float) and busy else 0.0
-    return share / _USUAL_SHARE_OF_LINE_RATE if share >= _LEAST_SHARE else None
 
 
 def _touches(begin: datetime, end: datetime) -> pl.Expr:

@@ -8,7 +8,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from fabricobs.diagnosis.cost import WORTH_A_LOOK, Cost
+from fabricobs.diagnosis.cost import Cost, unless_in_both
 from fabricobs.diagnosis.device_commands import (
     netdev_of,
     nic_commands_of,
@@ -26,6 +26,7 @@ from fabricobs.diagnosis.findings import (
     severity_of_loss,
 )
 from fabricobs.diagnosis.model import Model
+from fabricobs.diagnosis.usual_steps import WORTH_A_LOOK
 from fabricobs.notebook import share_words
 
 _NO_COMMANDS: Mapping[str, str] = MappingProxyType({})
@@ -74,6 +75,7 @@ def build_finding(
     commands |= nic_commands_of(device)
     commands["optics_of_ends"] = optics_of_ends(evidence, entities, commands)
     words = with_phrases(model, named | commands)
+    cost = unless_in_both(cost, model.kind, entities)
     felt = cost is not None and cost.felt
     loss = cost.loss_share if cost is not None and felt else None
     severity = severity_of_loss(loss) if felt else unmeasured

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
@@ -189,8 +189,7 @@ class Finding:
 
         A loss without a part is that of its run.
         """
-        parts = [self.kind, *sorted(str(sorted(e.as_part().items())) for e in self.entities)]
-        return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+        return finding_id(self.kind, self.entities)
 
     @property
     def lost(self) -> str:
@@ -236,6 +235,12 @@ class Finding:
             *(("next step", step) for step in self.next_steps),
         ]
         return table((), facts)
+
+
+def finding_id(kind: str, entities: Iterable[Entity]) -> str:
+    """Return the name of the finding of a kind with these culprits, in any order."""
+    parts = [kind, *sorted(str(sorted(entity.as_part().items())) for entity in entities)]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import polars as pl
 from fabricobs.diagnosis.findings import Power, Segment
 from fabricobs.diagnosis.slowdowns import (
     PAUSE,
+    FasterRun,
     Slowdown,
     slow_start_of,
     slowdowns_of,
@@ -31,7 +32,9 @@ _RESTART_STEPS = 10
 # others have a Mann-Whitney p of 2e-5, and stand anywhere among 40 once in 1,000 runs.
 _FEWEST_LINES = 4
 # Steps whose work is nearer to the usual do the same: rates are printed with three digits and more.
-_SAME_WORK = 0.01
+SAME_WORK = 0.01
+# What tells the work of a step, the surest first.
+WORK = ("tokens", "operations", "samples")
 # Share of the job's ranks whose records must be there: the one that is missing may be the slow one.
 COVERED = 0.95
 
@@ -57,6 +60,7 @@ class StepTimeTrend:
     pace: str = "step time"  # what tells it
     transfer_share: float | None = None
     by_calls: bool = False  # no log tells steps, nor does the rhythm: each call is counted as one
+    faster: FasterRun | None = None  # of the same job, where this one never reaches its pace
 
     @property
     def count(self) -> int:
@@ -124,11 +128,11 @@ def step_time_trends(
             continue
         by_collectives = bool(steady["source"].str.starts_with("collective").all())
         by_calls = bool((steady["source"] == "collective calls").all())
-        steady, per_work, is_known = _for_the_same_work(steady)
+        steady, per_work, is_known = for_the_same_work(steady)
         if by_collectives:
             steady = _without_lone_pauses(steady)
         lines = fewest_lines(steady["step"], least_steps)
-        segments, shows = _segments(job, steady, lines)
+        segments, shows = segments_of(job, steady, lines)
         own = rank_steps.filter(_is_job(job))
         if own["rank"].n_unique() < COVERED * (ranks_expected.get(job) or 0):
             own = own.clear()
@@ -195,19 +199,19 @@ def _is_near(slowdown: Slowdown, restarts: pl.DataFrame) -> bool:
     return not restarts.filter(_is_job(slowdown.job), distance <= _RESTART_STEPS).is_empty()
 
 
-def _for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
+def for_the_same_work(steps: pl.DataFrame) -> tuple[pl.DataFrame, bool, bool]:
     """Return the steps with their times for the same work, whether that is told, and known.
 
     What they took in all stays as `whole_ms`. Tokens and operations tell all the work of a step,
     samples not how long their sequences are.
     """
     steps = steps.with_columns(whole_ms="step_time_ms")
-    for name in ("tokens", "operations", "samples"):
+    for name in WORK:
         work = pl.col(name) / pl.col(name).median()
         known = steps.filter(pl.col(name) > 0)
         if len(known) < COVERED * len(steps):
             continue
-        others = known.filter((work - 1).abs() > _SAME_WORK)
+        others = known.filter((work - 1).abs() > SAME_WORK)
         is_known = name != "samples"
         # A restart may come shortly before the batch grows: few steps are of the work of before.
         if len(others) < _FEWEST_LINES:
@@ -236,7 +240,7 @@ def _is_job(job: str | None) -> pl.Expr:
     return pl.col("job").is_null() if job is None else pl.col("job") == job
 
 
-def _segments(job: str | None, steady: pl.DataFrame, lines: int) -> tuple[list[Segment], float]:
+def segments_of(job: str | None, steady: pl.DataFrame, lines: int) -> tuple[list[Segment], float]:
     """Return the stretches of one pace, and the smallest change that would have shown."""
     times = steady["step_time_ms"].to_numpy().astype(np.float64)
     bounds = [0, *change_points(times, smallest=lines), len(times)]

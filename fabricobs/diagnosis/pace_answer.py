@@ -82,6 +82,7 @@ def everywhere(
     cause = _cause_of(worst, findings)
     lost = worst.loss_share if cause is None else cause.loss_share
     when = f"since step {worst.first_step}"
+    against = f", against the run {worst.other_run}" if worst.other_run else ""
     for drop in findings:
         if drop.loss_share and _comes_and_goes_with(drop, worst):
             lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"
@@ -91,7 +92,7 @@ def everywhere(
         when = f"in the steps {worst.first_step} to {worst.last_step}"
     is_lost = "is lost" if when.startswith("since ") and worst.goes_on else "was lost"
     told = by_pace or f"{share_words(lost or 0.0)} of the throughput {is_lost} {when}"
-    text = f"{told}{restart}."
+    text = f"{told}{restart}{against}."
     if cause is not None and cause.kind == NOT_THE_NETWORK:
         text += f" {cause.title}."
     elif worst.by_collectives:

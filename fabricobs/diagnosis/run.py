@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from fabricobs import stopping
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.attempts import Attempts
@@ -24,6 +26,7 @@ from fabricobs.diagnosis.clocks import Offset, device_offsets, host_offsets, wit
 from fabricobs.diagnosis.command_outputs import with_outputs
 from fabricobs.diagnosis.coverage import describe_coverage
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.faster_runs import faster_runs, ran_again, with_faster_run
 from fabricobs.diagnosis.finding_builder import with_one_cost
 from fabricobs.diagnosis.findings import (
     Coverage,
@@ -44,6 +47,7 @@ from fabricobs.diagnosis.onsets import at_their_onsets
 from fabricobs.diagnosis.rank_compute_times import rank_compute_times
 from fabricobs.diagnosis.scopes import own_findings, scopes_of
 from fabricobs.diagnosis.shared_losses import with_shared_losses
+from fabricobs.diagnosis.slowdowns import FasterRun
 from fabricobs.diagnosis.standing import with_states
 from fabricobs.diagnosis.unexplained import unexplained
 from fabricobs.diagnosis.verdict import QUESTIONS, give_verdict
@@ -103,28 +107,44 @@ def diagnose(
     runs = runs_of(store)
     chosen = runs_named(job, runs) if job is not None else runs
     chosen = tuple(run for run in chosen if run.reaches(since))
+    rest_model = models[REST]
 
     def open_evidence(scope: Scope | None) -> Evidence:
         whole = session if scope is None else None
         return Evidence(store, extra, since, site, runs, scope, whole, memory_mb)
 
-    def judge(scope: Scope | None, beside: Sequence[Finding] = ()) -> Diagnosis:
+    def judge(
+        scope: Scope | None, beside: Sequence[Finding] = (), faster: FasterRun | None = None
+    ) -> Diagnosis:
         with closing(open_evidence(scope)) as evidence:
             run = next(iter(runs), None) if scope is None else scope.run
             price = Price(gpu_hour_price, currency)
-            return _judged(evidence, models, calibration, price, scope, run, beside)
+            return _judged(evidence, models, calibration, price, scope, run, beside, faster)
 
     if len(runs) <= 1:
         return replace(judge(None), runs=runs)
-    scopes = scopes_of(store, extra, site, runs, chosen)
     coverage, found = None, _NO_FINDINGS
-    if job is None or any(run.is_benchmark for run in chosen):
+    faster: dict[str | None, FasterRun] = {}
+    again = ran_again(runs)
+    if job is None or any(run.is_benchmark or run in again for run in chosen):
         with closing(open_evidence(None)) as evidence:
             coverage = describe_coverage(evidence)
             found = _about(chosen, runs, _over_runs(evidence, models))
-    by_run = [
-        (run, judge(scope, found if run.is_benchmark else ())) for run, scope in scopes.of_runs
-    ]
+            steps = evidence.frame("step_times") if again else pl.DataFrame()
+            least_steps = int(rest_model.limit("least_steps"))
+            faster = faster_runs(steps, runs, rest_model.limit("change"), least_steps)
+    compared = {faster[run.label].label for run in chosen if run.label in faster}
+    to_judge = [run for run in runs if run in chosen or run.label in compared]
+    scopes = scopes_of(store, extra, site, runs, to_judge)
+    diagnosed: dict[str | None, Diagnosis] = {}
+    # What is found in a faster run is known when a slower one is judged.
+    for run, scope in sorted(scopes.of_runs, key=lambda each: each[0].label in faster):
+        other = faster.get(run.label)
+        if other is not None:
+            ids = frozenset(finding.id for finding in diagnosed[other.label].findings)
+            other = replace(other, found=ids)
+        diagnosed[run.label] = judge(scope, found if run.is_benchmark else (), other)
+    by_run = [(run, diagnosed[run.label]) for run, _ in scopes.of_runs if _is_of(run, chosen)]
     if job is not None and by_run:
         last_time = newest_time(store, datetime.max)
         return replace(joined(by_run, models, last_time=last_time), runs=chosen)
@@ -132,6 +152,11 @@ def diagnose(
     rest = judge(scopes.rest, () if told else found)
     found_in_all = joined(by_run, models, rest, coverage, scopes.unattributed)
     return replace(found_in_all, runs=chosen)
+
+
+def _is_of(run: Run, chosen: Sequence[Run]) -> bool:
+    """Say whether a run that is judged is one that is asked for, or stands for such."""
+    return any(each in chosen for each in (run.of or (run,)))
 
 
 def _over_runs(evidence: Evidence, models: Mapping[str, Model]) -> list[Finding]:
@@ -158,10 +183,12 @@ def _judged(
     scope: Scope | None,
     run: Run | None,
     beside: Sequence[Finding],
+    faster: FasterRun | None,
 ) -> Diagnosis:
     """Judge what one session shows: the whole store, or with `scope` a part of it; of one `run`.
 
-    `beside` is what was found over all runs, and is told with it.
+    `beside` is what was found over all runs, and is told with it; `faster` is the run of the same
+    job whose pace this one never reaches.
     """
     attempts = Attempts()
     attempt = attempts.attempt
@@ -175,7 +202,11 @@ def _judged(
     )
     rest = models[REST]
     trends = attempt(
-        "step times", lambda: trends_of(evidence, rest), _NO_PACES, QUESTIONS[0], shared=True
+        "step times",
+        lambda: with_faster_run(trends_of(evidence, rest), faster),
+        _NO_PACES,
+        QUESTIONS[0],
+        shared=True,
     )
     judgements: dict[str, MethodResult] = {}
     for model in models.values():

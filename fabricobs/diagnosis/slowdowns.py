@@ -1,5 +1,6 @@
 """Stretches of steps slower than the job's best pace: what they lost, and where the time went."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
@@ -7,7 +8,7 @@ from itertools import takewhile
 import numpy as np
 import polars as pl
 
-from fabricobs.diagnosis.findings import Segment
+from fabricobs.diagnosis.findings import Entity, Segment, finding_id
 
 # A pause of the whole job, as for a checkpoint, makes a step this much longer than the median.
 PAUSE = 2.5
@@ -19,11 +20,30 @@ _NEARLY_EVERY = 0.1  # quantile of the ranks that stands for nearly every rank
 
 
 @dataclass(frozen=True, slots=True)
+class FasterRun:
+    """The run of a job with the shortest steps; `step_time_ms` is the usual one of its best pace.
+
+    `is_same_work` says whether logs tell that both do the same work a step: else none tells of
+    both. `found` are the ids of its findings: what is found in both made neither slower.
+    """
+
+    label: str
+    step_time_ms: float
+    is_same_work: bool
+    has_same_hosts: bool
+    found: frozenset[str] = frozenset()
+
+    def has(self, kind: str, entities: Sequence[Entity]) -> bool:
+        """Say whether the same is found in it, too."""
+        return finding_id(kind, entities) in self.found
+
+
+@dataclass(frozen=True, slots=True)
 class Slowdown:
     """A stretch of steps slower than the best pace before it; `loss_share` of throughput, 0 to 1.
 
     The first steps have none before them: `from_start` are those slower than the best pace after,
-    which then is told as `before_ms`.
+    which then is told as `before_ms`. So is that of the `other_run`, of which all steps are slower.
 
     `network_part` and `compute_part` split the added time per step into longer transfers and a
     longer slowest computation, each 0 to 1; None where no per-rank records tell. Where `per_work`,
@@ -49,6 +69,8 @@ class Slowdown:
     by_collectives: bool = False  # no log tells steps: they are the rhythm of the collectives
     by_calls: bool = False  # nor does that rhythm: each call is counted as a step
     from_start: bool = False
+    other_run: str = ""  # of the job, that has the faster steps
+    moved: bool = False  # that one was on other hosts, or no log tells
 
     @property
     def is_lead(self) -> bool:

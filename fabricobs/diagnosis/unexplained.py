@@ -57,7 +57,8 @@ def _is_same(rest: Rest, later: Rest) -> bool:
     added = [each.after_ms - each.before_ms for each in (one, other)]
     alike = max(added) - min(added) <= _ALIKE * max(added)
     from_one_pace = abs(one.before_ms - other.before_ms) <= _ALIKE * max(added)
-    return alike and from_one_pace and not (one.more_work or other.more_work)
+    of_one_kind = not (one.more_work or other.more_work) and one.other_run == other.other_run
+    return alike and from_one_pace and of_one_kind
 
 
 def _joined(group: Sequence[Rest]) -> tuple[Slowdown, float]:
@@ -109,7 +110,9 @@ def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
         return False
     earliest = slowdown.first_step - _SLACK_STEPS
     begins = [finding.start_step, *(first for first, _ in finding.bursts), *finding.grown_at]
-    return any(earliest <= first <= slowdown.last_step for first in begins)
+    # What began later made none of the first steps longer.
+    latest = earliest + 2 * _SLACK_STEPS if slowdown.other_run else slowdown.last_step
+    return any(earliest <= first <= latest for first in begins)
 
 
 def _jobs(finding: Finding, *types: str) -> set[str]:
@@ -148,8 +151,10 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         {
             "rise": slowdown.rise,
             "step": slowdown.first_step,
-            "changed": _changed_at(slowdown),
+            "changed": None if slowdown.other_run else _changed_at(slowdown),
             "faster": slowdown.last_step + 1 if slowdown.from_start else None,
+            "job": slowdown.job,
+            "other_run": slowdown.other_run or None,
             "before": slowdown.before_ms,
             "after": slowdown.after_ms,
             "network_part": slowdown.network_part,
@@ -179,7 +184,9 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         end=slowdown.end,
         start_step=slowdown.first_step,
         end_step=slowdown.last_step,
-        detected_at=slowdown.end if slowdown.from_start else slowdown.start,
+        detected_at=slowdown.end
+        if slowdown.from_start and not slowdown.other_run
+        else slowdown.start,
         loss_share=loss,
         query=model.query,
         refuted_by=refutations_of(model, words),
@@ -212,7 +219,9 @@ def _conditions(slowdown: Slowdown, evidence: Evidence) -> dict[str, str | None]
         "by_collectives": slowdown.by_collectives,
         "by_calls": slowdown.by_calls,
         "untimed": slowdown.start is None,
-        "looked": slowdown.start is not None and not evidence.frame("counted_ports").is_empty(),
+        "looked": slowdown.start is not None
+        and not slowdown.other_run
+        and not evidence.frame("counted_ports").is_empty(),
     }
     return {name: "" if value else None for name, value in holds.items()}
 
@@ -222,7 +231,7 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
 
     Where ranks compute longer, what makes them do so comes first: no network does.
     """
-    if slowdown.start is None or slowdown.end is None:
+    if slowdown.start is None or slowdown.end is None or slowdown.other_run:
         return None
     times = {"begin": slowdown.start, "end": slowdown.end}
     told = evidence.frame("leads", {**model.limits, **times})
@@ -234,7 +243,7 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
 
 def _moved(slowdown: Slowdown, evidence: Evidence) -> list[str]:
     """Return what of the fabric and the hosts is told otherwise since it began, or ended."""
-    if slowdown.start is None or slowdown.end is None:
+    if slowdown.start is None or slowdown.end is None or slowdown.other_run:
         return []
     begin = slowdown.end if slowdown.from_start else slowdown.start
     end = datetime.max if slowdown.goes_on or slowdown.from_start else slowdown.end
@@ -248,7 +257,7 @@ def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:
     A restart connects anew, over other paths where switches hash: longer transfers are ordinary.
     So are changes of less than `harmful`.
     """
-    rehashed = slowdown.restarted and slowdown.is_by_transfers
+    rehashed = (slowdown.restarted and slowdown.is_by_transfers) or slowdown.moved
     if slowdown.is_lead or rehashed or slowdown.loss_share < harmful:
         return "low"
     return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)

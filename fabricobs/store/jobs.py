@@ -32,7 +32,7 @@ from fabricobs.store.launches import Trace as Trace
 
 _RUN = "#"
 # A failed host is found and replaced, containers start and a checkpoint is read.
-_RESTARTED_WITHIN = timedelta(minutes=30)
+RESTARTED_WITHIN = timedelta(minutes=30)
 # What names a launch where neither a person nor a scheduler did.
 _OF_FILES = frozenset({"file name", "file names", "no name"})
 
@@ -204,7 +204,7 @@ def _takes_over(last: Launch, launch: Launch) -> bool:
     if last.versions and launch.versions and not last.versions & launch.versions:
         return False
     between = gap(last, launch)
-    soon = between is not None and between <= _RESTARTED_WITHIN
+    soon = between is not None and between <= RESTARTED_WITHIN
     return soon and share_most_hosts(last, launch)
 
 
