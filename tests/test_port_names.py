@@ -153,6 +153,14 @@ def test_leaves_are_alike_whichever_hosts_left_logs(seed: int, tmp_path: Path) -
         ("ionic_3", "`ethtool -m $(ls /sys/class/infiniband/ionic_3/device/net)`"),
         ("bnxt_re0", "`ethtool -m $(ls /sys/class/infiniband/bnxt_re0/device/net)`"),
         ("a`b", "`ethtool -m a'b`"),
+        (
+            "b8e9.240e.0020",
+            "`ethtool -m $(ip -br link | grep b8:e9:24:0e:00:20 | cut -d' ' -f1)`",
+        ),
+        (
+            "B8-E9-24-0E-00-20",
+            "`ethtool -m $(ip -br link | grep b8:e9:24:0e:00:20 | cut -d' ' -f1)`",
+        ),
     ],
 )
 def test_a_nic_is_asked_by_the_tools_of_its_driver(device: str, asked: str) -> None:

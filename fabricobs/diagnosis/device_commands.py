@@ -18,6 +18,7 @@ from fabricobs.diagnosis.findings import Entity
 _ANY = "any"
 # The kernel's drivers of RDMA devices, and rdma-core's names by place.
 _RDMA = re.compile(r"(mlx[45]|bnxt_re|irdma|efa|qedr|hfi1|ionic|roce[pos]|ib[pos])_?\d")
+_MAC = re.compile(r"(?i)(?:[\da-f]{2}[:-]){5}[\da-f]{2}|(?:[\da-f]{4}\.){2}[\da-f]{4}")
 # Adapters of InfiniBand are of this driver, whatever they are called.
 _MLX = re.compile(r"mlx|ib")
 
@@ -66,7 +67,11 @@ def optics_of_ends(
 
 
 def netdev_of(device: str) -> str:
-    """Return what ethtool calls a NIC: what logs know is often the name of its RDMA device."""
+    """Return what ethtool calls a NIC: logs may know its RDMA device, or its MAC address alone."""
+    if _MAC.fullmatch(device):
+        digits = re.sub(r"[^0-9a-f]", "", device.lower())
+        address = ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
+        return f"$(ip -br link | grep {address} | cut -d' ' -f1)"
     return f"$(ls /sys/class/infiniband/{device}/device/net)" if _RDMA.match(device) else device
 
 
