@@ -38,6 +38,8 @@ _GUESSED = " No log names the cable: both ends went down at the same times."
 _CAME_AND_WENT = "It came and went: an optic or connector at its limit, or a port that retrains."
 _ONCE = "One event may have been a hand on a cable."
 _TOGETHER = "What they lead to, or a card that they share, restarted or was taken out of service."
+# More than this share of intervals as long meet a long step: such a one tells nothing of a link.
+_MATTER_OF_COURSE = 0.5
 _MOST_NAMED = 3
 _MOST_PAUSES = 8
 _MOST_MOMENTS = 10
@@ -90,8 +92,9 @@ def find_link_flaps(evidence: Evidence, model: Model, trends: list[StepTimeTrend
         nics = tuple(cable.near.label for cable in untimed if cable.far is None)
         untimed = [cable for cable in untimed if cable.far is not None]
         found = [replace(d, perhaps=nics) if _may_lead_to_nic(d) else d for d in found]
-    long, share = _long_steps(evidence, model) if found else ([], 0.0)
-    hits = [_hit(long, downs.spans) for downs in found]
+    long, seconds = _long_steps(evidence, model) if found else ([], 0.0)
+    share = _share_near(long, seconds)
+    hits = [_hit(long, _telling(downs.spans, long, seconds)) for downs in found]
     waited = [bool(hit) for downs, hit in zip(found, hits, strict=True) if downs.of_unknown_use]
     # Steps are long for many reasons: of many events some meet one by chance.
     by_chance = any(waited) and (
@@ -246,12 +249,12 @@ def _words_of(cable: Cable, times: int) -> dict[str, str | None]:
 
 
 def _long_steps(evidence: Evidence, model: Model) -> tuple[list[Span], float]:
-    """Return the steps far longer than the usual one, and the share of the time that they fill.
+    """Return the steps far longer than the usual one, and for how many seconds jobs ran.
 
-    A span each, from begin to end; the time is widened by what clocks may differ.
+    A span each, from begin to end.
     """
     spans: list[Span] = []
-    ran = covered = 0.0
+    ran = 0.0
     for steps in evidence.frame("job_steps").partition_by("job"):
         timed = steps.drop_nulls(["ts", "step_time_ms"]).sort("step").slice(WARM_UP_STEPS)
         if timed.is_empty():
@@ -262,11 +265,30 @@ def _long_steps(evidence: Evidence, model: Model) -> tuple[list[Span], float]:
             "ts",
             pl.Series("z", robust_z(times)),
         ).filter(pl.col("z") > model.limit("z"))
-        own: list[Span] = long.select("began", "ts").sort("began").rows()
-        spans += own
+        spans += long.select("began", "ts").sort("began").rows()
         ran += times.sum() / 1000
-        covered += sum((end - begin + 2 * CLOCK_SLACK).total_seconds() for begin, end in own)
-    return spans, min(covered / ran, 1.0) if ran else 0.0
+    return spans, ran
+
+
+def _share_near(long: Sequence[Span], seconds: float, length: timedelta = timedelta()) -> float:
+    """Return the share of a time in which an interval of some length meets a long step.
+
+    The time is widened by what clocks may differ.
+    """
+    near = sum((end - begin + 2 * CLOCK_SLACK + length).total_seconds() for begin, end in long)
+    return min(near / seconds, 1.0) if seconds else 0.0
+
+
+def _telling(spans: Sequence[Span], long: Sequence[Span], seconds: float) -> list[Span]:
+    """Return the spans in which a long step is no matter of course.
+
+    Ten minutes between two readings hold a checkpoint, whatever a link did.
+    """
+    return [
+        (begin, end)
+        for begin, end in spans
+        if _share_near(long, seconds, end - begin) <= _MATTER_OF_COURSE
+    ]
 
 
 def _hit(long: Sequence[Span], spans: Sequence[Span]) -> list[Span]:
