@@ -43,7 +43,7 @@ SELECT * FROM (VALUES
   ('NCCL version', NULL, 'Mixed versions hang, or choose differently',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'NCCL_DEBUG=INFO', NULL),
   ('firmware', NULL, 'Mixed firmware behaves in two ways under congestion',
-    'show platform, show interfaces transceiver', 'show interfaces transceiver', 'show interface transceiver', NULL, NULL, NULL, 'ibswinfo, ibdiagnet2.cables', 'sysfs fw_ver, ethtool -i, ethtool -m', 'versions of the operating system of switches'),
+    'show platform, show interfaces transceiver', 'show interfaces transceiver', 'show interface transceiver', NULL, NULL, NULL, 'ibswinfo, ibdiagnet2.cables', 'sysfs fw_ver, ibstat, ethtool -i, ethtool -m', 'versions of the operating system of switches'),
   ('drivers', NULL, 'Mixed drivers have two sets of defaults',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ethtool -i, NCCL_DEBUG=INFO, nvidia-smi, nvidia-smi -q, kernel log', NULL),
   ('kernel', NULL, 'Mixed kernels have other drivers, and other defaults',
