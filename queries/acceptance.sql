@@ -11,7 +11,7 @@
 --   version                     version of the library
 --   bytes                       largest message, bytes
 --   busbw_gbytes_per_s          bus bandwidth with it, GB/s
---   limit_gbytes_per_s          what the hardware allows, GB/s
+--   limit_gbytes_per_s          what a host's NICs, or inside a host a GPU's links, can send, GB/s; NVLink SHARP reaches more
 --   expected_low_gbytes_per_s   what sound sites reach at least, GB/s
 --   expected_high_gbytes_per_s  at best, GB/s
 --   alike                       runs of the same test, ranks, nodes, GPUs, library version and size, this one included

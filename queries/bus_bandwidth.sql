@@ -11,7 +11,7 @@
 --   link_rate_gbytes_per_s      link rate of one NIC, GB/s
 --   nics                        NICs of a host that its ranks of the communicator can use
 --   link_share                  busbw_p50_gbytes_per_s over link_rate_gbytes_per_s times nics
---   limit_gbytes_per_s          bus bandwidth the hardware allows, GB/s
+--   limit_gbytes_per_s          what a host's NICs, or inside a host a GPU's links, can send, GB/s; NVLink SHARP reaches more
 --   expected_low_gbytes_per_s   what sound sites reach with messages so large at least, GB/s
 --   expected_high_gbytes_per_s  at best, GB/s
 --   time_p50_us                 median time of the transfer, us

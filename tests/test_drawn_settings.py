@@ -151,6 +151,54 @@ def test_what_is_read_from_storage_comes_from_hosts_that_the_job_does_not_use(
         assert into == pytest.approx(out)
 
 
+_MARKS: dict[str, Any] = {
+    "hosts": 12, "nics_per_host": 4, "hosts_per_leaf": 2, "rails": False, "few_marks": True,
+    "host_form": "sysfs", "communication": 0.3, "overlap": 0.0, "job_kind": "dp", "pxn": False,
+    "oversubscription": 1.0, "balancing": "flowlet", "uplink_ratio": 1, "parallel_links": 1,
+    "switch_interval": 30.0, "uplinks_first": False,
+}  # fmt: skip
+_FORMS = ({"leaf_os": "sonic", "sonic_form": "cli"}, {"leaf_os": "cumulus", "cumulus_form": "nvue"})
+
+
+@pytest.mark.parametrize(("seed", "form"), [(4100, _FORMS[0]), (4121, _FORMS[1])])
+def test_a_leaf_with_far_lower_thresholds_is_one_finding_with_the_uplinks_that_mark(
+    tmp_path: Path, seed: int, form: dict[str, Any]
+) -> None:
+    given = _MARKS | form | {"fault": "eager_leaf", "fault_effect": 1.1, "fault_span": "to_end"}
+    truth, found = told(tmp_path, seed, **given)
+    assert truth["faults"][0]["identifiable"]
+    told_of = [finding for finding in found.findings if finding.severity != "info"]
+    assert [finding.kind for finding in told_of] == ["ecn_misconfigured"]
+    assert is_culprit(told_of[0].entities[0].as_dict(), truth)
+
+
+@pytest.mark.parametrize("seed", [4111, 4112])
+def test_an_uplink_that_fills_with_the_traffic_of_others_is_found(
+    tmp_path: Path, seed: int
+) -> None:
+    given = _MARKS | _FORMS[0] | {"fault": "crowded_uplink", "fault_effect": 1.1}
+    truth, found = told(tmp_path, seed, fault_span="to_end", **given)
+    assert truth["faults"][0]["identifiable"]
+    right = {truth["faults"][0]["kind"], *truth["faults"][0]["also"]}
+    told_of = [finding for finding in found.findings if finding.severity != "info"]
+    assert told_of and {finding.kind for finding in told_of} <= right
+    assert all(is_culprit(e.as_dict(), truth) for f in told_of for e in f.entities)
+
+
+@pytest.mark.parametrize("seed", [4124, 4127])
+def test_marks_on_all_ports_and_flows_that_meet_by_chance_are_no_full_uplink_or_eager_leaf(
+    tmp_path: Path, seed: int
+) -> None:
+    given = _MARKS | {"leaf_os": "eos", "eos_form": "json", "fault_count": 0}
+    static = {"balancing": "static", "queue_pairs": 2} if seed == 4124 else {}
+    _, found = told(tmp_path, seed, **(given | static))
+    # Where few flows meet on a link it is full, and no alarm.
+    full = [finding for finding in found.findings if finding.kind == "full_uplink"]
+    assert len(full) <= (3 if static else 0)
+    assert all(finding.severity == "low" for finding in full)
+    assert not named(found, "ecn_misconfigured")
+
+
 def _carried(world: World) -> np.ndarray:
     """Bytes a second [D] of storage on each link, in the state in which there is most."""
     return np.max([state.foreign + state.aside for state in world.states], axis=0)

@@ -2,16 +2,18 @@
 
 import json
 import random
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from fabric_days import EOS_KINDS, IB_KINDS, write_eos, write_infiniband
 from fabric_dumps import DAY, MOMENT, rail_fabric, swapped, write_lldp
 
 from conftest import Run
 from fabricobs.simulator.randomness import stream
 
+Writer = Callable[..., None]
 _COLUMNS = "Interface Lanes Speed MTU FEC Alias Vlan Oper Admin Type".split()
 
 
@@ -101,6 +103,32 @@ def test_seven_changes_of_seven_kinds_are_told_and_nothing_else(
     assert (by_kind["speed"]["before"], by_kind["speed"]["after"]) == ("400 Gb/s", "200 Gb/s")
     assert by_kind["cable"]["after"].endswith("Ethernet504")
     assert by_kind["route"]["after"] == "Ethernet0"
+
+
+@pytest.mark.parametrize("seed", [14, 15])
+@pytest.mark.parametrize(("write", "kinds"), [(write_eos, EOS_KINDS), (write_infiniband, IB_KINDS)])
+def test_changes_are_told_once_whatever_follows_from_them(
+    fabricobs: Run, tmp_path: Path, write: Writer, kinds: tuple[str, ...], seed: int
+) -> None:
+    """A cable that moved leaves a port down and another up; a new host brings up ports, too."""
+    write(tmp_path / "logs", MOMENT, seed)
+    write(tmp_path / "logs", MOMENT + DAY, seed, kinds)
+    write(tmp_path / "logs", MOMENT + 2 * DAY, seed, kinds)
+    write(tmp_path / "logs", MOMENT + 3 * DAY, seed)
+    store = str(tmp_path / "s")
+    fabricobs("ingest", str(tmp_path / "logs"), "--store", store)
+    days = [_day(MOMENT + day * DAY) for day in range(4)]
+    told = [
+        json.loads(fabricobs("compare", a, b, "--store", store, "--format", "json").stdout)["drift"]
+        for a, b in zip(days, days[1:], strict=False)
+    ]
+    assert sorted(each["kind"] for each in told[0]) == sorted(kinds), told[0]
+    assert told[1] == []
+    assert sorted(each["kind"] for each in told[2]) == sorted(kinds), told[2]
+    (new,) = (each for each in told[0] if each["kind"] == "device")
+    (gone,) = (each for each in told[2] if each["kind"] == "device")
+    assert new["part"] == gone["part"] and (new["before"], gone["after"]) == (None, None)
+    assert new["after"] == gone["before"] and new["after"].count(",") == 1
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,7 +1,7 @@
--- question: What of the fabric and the hosts is not as it was: cables, ports, speeds, firmware, drivers, settings, routes?
+-- question: What of the fabric and the hosts is not as it was: devices, cables, ports, speeds, firmware, drivers, settings, routes?
 -- What a source said last on each side, of devices that it told of on both. A change that both ends of a cable tell is one.
 -- columns:
---   kind    cable, port, speed, firmware, driver, setting or route
+--   kind    device, cable, port, speed, firmware, driver, setting or route
 --   part    Device, and its port, NIC or other part
 --   name    What changed of it
 --   before  Value on the first side; null: not told there

@@ -1,7 +1,8 @@
 -- question: Which switch marks far more than its peers, on most ports that carry traffic?
 -- One port that marks is where more arrives than it can send on; a switch that marks on all has lower thresholds. A
 -- row is an interval of a switch. `usual` is the median over the run of what its peers mark, of at least three; `ports`
--- are those that mark `$times` as often as a usual port of a peer, `of_ports` all that count marks and send.
+-- are those that mark `$times` as often as a usual port of a peer, `of_ports` all that count marks and send. `related`
+-- are the hosts below it and its links to other switches.
 WITH marked AS (
   SELECT device AS switch, port, ts_before, ts, marked_per_second AS per_second FROM evidence.port_marks
 ),
@@ -29,8 +30,10 @@ counted AS (
 SELECT c.*, c.marks / c.of_ports AS marks_a_port, e.min_threshold_bytes AS min_bytes, o.usual_bytes, b.related
 FROM counted c
 LEFT JOIN (
-  SELECT owner AS switch, list(DISTINCT {'type': 'host', 'host': far_owner}) AS related
-  FROM evidence.cable_ends WHERE NOT is_nic AND far_is_nic GROUP BY owner
+  SELECT owner AS switch, list(DISTINCT CASE
+      WHEN far_is_nic THEN {'type': 'host', 'host': far_owner, 'nic': NULL, 'switch': NULL, 'port': NULL}
+      ELSE {'type': 'port', 'host': NULL, 'nic': NULL, 'switch': owner, 'port': part} END) AS related
+  FROM evidence.cable_ends WHERE NOT is_nic GROUP BY owner
 ) b USING (switch)
 LEFT JOIN (SELECT device, min(min_threshold_bytes) AS min_threshold_bytes FROM evidence.ecn_settings GROUP BY device) e
   ON e.device = c.switch

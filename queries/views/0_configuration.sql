@@ -43,13 +43,13 @@ SELECT * FROM (VALUES
   ('NCCL version', NULL, 'Mixed versions hang, or choose differently',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'NCCL_DEBUG=INFO', NULL),
   ('firmware', NULL, 'Mixed firmware behaves in two ways under congestion',
-    'show platform, show interfaces transceiver', 'show interfaces transceiver', 'show interface transceiver', NULL, NULL, NULL, 'ibswinfo, ibdiagnet2.cables', 'sysfs fw_ver, ethtool -i, ethtool -m', 'versions of the operating system of switches'),
+    'show interfaces transceiver', NULL, 'show interface transceiver', NULL, NULL, NULL, 'ibswinfo, ibdiagnet2.cables', 'sysfs fw_ver, ibstat, ethtool -i, ethtool -m, mlxlink', 'modules of EOS and Cumulus; versions of the operating system of switches'),
   ('drivers', NULL, 'Mixed drivers have two sets of defaults',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ethtool -i, NCCL_DEBUG=INFO, nvidia-smi, nvidia-smi -q, kernel log', NULL),
   ('kernel', NULL, 'Mixed kernels have other drivers, and other defaults',
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'kernel log, NCCL_DEBUG=INFO', 'uname; of NCCL_DEBUG=INFO what RCCL prints'),
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'uname -r, kernel log, NCCL_DEBUG=INFO', 'of NCCL_DEBUG=INFO what RCCL prints'),
   ('FEC', NULL, 'Both ends must use one code; a weaker one loses packets',
-    'show interfaces status, show interfaces fec status', NULL, 'show interface', NULL, NULL, NULL, 'ibdiagnet2.db_csv', 'ethtool --show-fec', 'EOS and Cumulus')
+    'show interfaces status, show interfaces fec status', NULL, 'show interface', NULL, NULL, NULL, 'ibdiagnet2.db_csv, ibdiagnet2.net_dump_ext', 'ethtool --show-fec', 'EOS and Cumulus')
 ) AS t(name, recommended, why, sonic, eos, nxos, cumulus, junos, sr_linux, infiniband, hosts, missing);
 
 -- What a finding says of a setting that is known to hurt, or of a device whose setting is not that of its peers. `level`

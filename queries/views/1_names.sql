@@ -30,8 +30,8 @@ HAVING count(DISTINCT host_name(host)) = 1;
 
 -- All names of a device, and the one it goes by. InfiniBand tools call it by GUID or, perfquery, by
 -- LID alone; other tools by an address or an alias. For a NIC, `device` is its host. Two switches
--- of one name go by their GUIDs; a LID two nodes had names neither. A table, since nearly every view
--- below asks it: worked out once, it is a few rows.
+-- of one name go by their GUIDs; a LID two nodes had names neither, and a cable that leads to it is told by the
+-- description of its node. A table, since nearly every view below asks it: worked out once, it is a few rows.
 CREATE OR REPLACE TABLE device_names AS
 WITH statements AS (
   SELECT device, guid, lid, node FROM port_status
@@ -83,15 +83,19 @@ fabric AS (
     coalesce(
       s.device, t.device, CASE WHEN h.node IS NULL THEN node_device(n.node) END, n.node_guid, n.id
     ) AS device,
-    coalesce(s.nic, t.nic, node_nic(n.node)) AS nic
+    coalesce(s.nic, t.nic, node_nic(n.node)) AS nic, n.node
   FROM named n
   LEFT JOIN said s ON s.id = n.id
   LEFT JOIN said t ON t.id = n.node_guid
   LEFT JOIN shared h ON h.node = n.node
   UNION ALL
-  SELECT id, device, nic FROM said WHERE id NOT IN (SELECT id FROM nodes)
+  SELECT id, device, nic, NULL FROM said WHERE id NOT IN (SELECT id FROM nodes)
 )
 SELECT id, device, nic FROM fabric
+UNION ALL
+SELECT node, any_value(device), any_value(nic) FROM fabric
+WHERE id LIKE '0x%' AND regexp_matches(node, '[; ]')
+GROUP BY node HAVING count(DISTINCT (device, nic)) = 1
 UNION ALL
 SELECT alias, host, NULL FROM host_aliases
 WHERE alias <> host AND alias NOT IN (SELECT id FROM fabric);
@@ -176,13 +180,14 @@ CREATE OR REPLACE VIEW named_links AS
 SELECT l.* REPLACE (
     coalesce(a.device, l.device) AS device,
     coalesce(a.nic || '/' || l.port, l.port) AS port,
-    coalesce(b.device, l.remote_device) AS remote_device,
-    coalesce(b.nic || '/' || l.remote_port, l.remote_port, b.nic) AS remote_port,
+    coalesce(b.device, c.device, l.remote_device) AS remote_device,
+    coalesce(coalesce(b.nic, c.nic) || '/' || l.remote_port, l.remote_port, b.nic, c.nic) AS remote_port,
     coalesce(l.speed_gbps, l.lanes * l.lane_gbps) AS speed_gbps
   ), a.nic IS NOT NULL AS from_nic
 FROM links l
 LEFT JOIN device_names a ON a.id = l.device
 LEFT JOIN device_names b ON b.id = l.remote_device
+LEFT JOIN device_names c ON c.id = l.remote_node AND l.remote_device LIKE 'lid %' AND b.id IS NULL
 UNION ALL BY NAME
 SELECT DISTINCT h.job, h.file_id, h.line, h.switch AS device, h.switch_port AS port,
   h.host AS remote_device, h.nic AS remote_port, false AS from_nic

@@ -1,6 +1,7 @@
--- What of the fabric and the hosts is not as it was: cables, ports, speeds, firmware, drivers, settings and routes. Each
--- side is from a begin to an end, null: open. What a source said last on each side, of devices that it told of on both;
--- `before` or `after` is null where it was not told. A change that both ends of a cable tell is one.
+-- What of the fabric and the hosts is not as it was: devices, cables, ports, speeds, firmware, drivers, settings and routes.
+-- Each side is from a begin to an end, null: open. What a source said last on each side, of devices that it told of on both;
+-- `before` or `after` is null where it was not told. A change that both ends of a cable tell is one, and so is a cable that
+-- moved with the ports that it left and came to, and a device that came or went with its cables.
 CREATE OR REPLACE MACRO changes_between(begin_1, end_1, begin_2, end_2) AS TABLE
 WITH sides AS (
   SELECT 1 AS side, begin_1::TIMESTAMP AS begun, end_1::TIMESTAMP AS ended
@@ -50,7 +51,8 @@ cables AS (
   LEFT JOIN port_parts p ON p.device = l.device AND p.port = l.port
   LEFT JOIN port_parts r ON r.device = l.remote_device AND r.port = coalesce(
     CASE WHEN regexp_matches(l.remote_port, '^([0-9A-Fa-f]{2}:){5}') THEN l.remote_port_description END, l.remote_port)
-  WHERE l.remote_device IS NOT NULL AND l.port IS NOT NULL
+  -- A LID that names no device may be another one's on the other side.
+  WHERE l.remote_device IS NOT NULL AND l.port IS NOT NULL AND l.remote_device NOT LIKE 'lid %'
   -- A device tells all of its cables at once, or in the minutes of one round of reading.
   QUALIFY l.ts >= max(l.ts) OVER (PARTITION BY s.side, l.format, l.device) - INTERVAL 10 MINUTE
 ),
@@ -70,25 +72,79 @@ moved AS (
     count(*) OVER (PARTITION BY least(n.here, n.peer), greatest(n.here, n.peer)) AS new_ends
   FROM gone_ends g JOIN added_ends n USING (here)
 ),
+-- What is told of each device, whoever tells it: one that nothing tells of on a side is not there.
+present AS (
+  SELECT side, device FROM told
+  UNION SELECT side, teller FROM cables
+  UNION SELECT side, owner FROM cables
+  UNION SELECT side, far_owner FROM cables
+),
+plugs AS (
+  SELECT c.side, c.owner AS device, c.owner || ' ' || c.part AS here, c.far_owner || ' ' || c.far_part AS peer FROM cables c
+  UNION SELECT c.side, c.far_owner, c.far_owner || ' ' || c.far_part, c.owner || ' ' || c.part FROM cables c
+),
+down AS (
+  SELECT concat_ws(' ', device, part) AS here FROM changed WHERE kind = 'port' AND after = 'down'
+),
+-- A port that is down hides its peer: that one cable of a device is gone says no more than the port.
+device_cables AS (
+  SELECT p.side, p.device, p.here, p.peer
+  FROM plugs p
+  WHERE (p.side = 2 AND (least(p.here, p.peer), greatest(p.here, p.peer)) IN (FROM added)
+    OR p.side = 1 AND (least(p.here, p.peer), greatest(p.here, p.peer)) IN (FROM gone))
+    AND NOT EXISTS (FROM present o WHERE o.side = 3 - p.side AND o.device = p.device)
+  QUALIFY p.side = 2 OR count(DISTINCT p.here) OVER (PARTITION BY p.side, p.device) > 1
+    OR p.peer NOT IN (SELECT here FROM down)
+),
+devices AS (
+  SELECT side, device, count(DISTINCT peer) AS cables, list_sort(list(DISTINCT peer)) AS peers
+  FROM device_cables d
+  WHERE NOT EXISTS (
+    FROM device_cables o JOIN moved m ON o.here IN (m.here, m.before, m.after) OR o.peer IN (m.here, m.before, m.after)
+    WHERE o.side = d.side AND o.device = d.device
+  )
+  GROUP BY side, device
+),
+of_devices AS (SELECT here, peer FROM device_cables SEMI JOIN devices USING (side, device)),
+-- Ports at which a cable or a device came or went: that they came up, or went down, is told with it.
+replugged AS (
+  SELECT here FROM of_devices UNION SELECT peer FROM of_devices
+  UNION SELECT here FROM moved UNION SELECT before FROM moved UNION SELECT after FROM moved
+),
 cable_changes AS (
   -- Of two cables that are swapped each of four ends has another peer: the end that sorts first tells it.
   SELECT here, before, after FROM moved
   QUALIFY row_number() OVER (PARTITION BY least(here, before), greatest(here, before) ORDER BY new_ends, here) = 1
   UNION ALL
   SELECT a, b, NULL FROM gone g
-  WHERE NOT EXISTS (FROM moved m WHERE (m.here = g.a AND m.before = g.b) OR (m.here = g.b AND m.before = g.a))
+  WHERE NOT EXISTS (FROM of_devices d WHERE d.here IN (g.a, g.b) AND d.peer IN (g.a, g.b)) AND NOT EXISTS (FROM moved m WHERE (m.here = g.a AND m.before = g.b) OR (m.here = g.b AND m.before = g.a))
     AND NOT EXISTS (FROM changed c WHERE c.kind = 'port' AND c.after = 'down' AND concat_ws(' ', c.device, c.part) IN (g.a, g.b))
   UNION ALL
   SELECT a, NULL, b FROM added n
-  WHERE NOT EXISTS (FROM moved m WHERE (m.here = n.a AND m.after = n.b) OR (m.here = n.b AND m.after = n.a))
+  WHERE NOT EXISTS (FROM of_devices d WHERE d.here IN (n.a, n.b) AND d.peer IN (n.a, n.b)) AND NOT EXISTS (FROM moved m WHERE (m.here = n.a AND m.after = n.b) OR (m.here = n.b AND m.after = n.a))
     AND NOT EXISTS (FROM changed c WHERE c.kind = 'port' AND c.after = 'up' AND concat_ws(' ', c.device, c.part) IN (n.a, n.b))
+),
+-- Of a link with fewer lanes its speed tells it.
+still AS (
+  SELECT c.* FROM changed c
+  WHERE NOT ((c.kind = 'port' OR c.name = 'module' OR c.before IS NULL OR c.after IS NULL)
+      AND concat_ws(' ', c.device, c.part) IN (SELECT here FROM replugged))
+    AND NOT (c.name = 'lanes' AND EXISTS (
+      FROM changed s LEFT JOIN cable_ends e ON e.owner = c.device AND e.part = c.part
+      WHERE s.name = 'speed' AND (s.device = c.device AND s.part = c.part OR s.device = e.far_owner AND s.part = e.far_part)))
 )
 SELECT c.kind, concat_ws(' ', c.device, c.part) AS part, c.name, c.before, c.after
-FROM changed c
+FROM still c
 LEFT JOIN cable_ends e ON e.owner = c.device AND e.part = c.part AND c.kind IN ('port', 'speed')
-LEFT JOIN changed f ON f.device = e.far_owner AND f.part = e.far_part AND f.kind = c.kind AND f.name = c.name
+LEFT JOIN still f ON f.device = e.far_owner AND f.part = e.far_part AND f.kind = c.kind AND f.name = c.name
   AND f.before IS NOT DISTINCT FROM c.before AND f.after IS NOT DISTINCT FROM c.after
 GROUP BY c.kind, c.device, c.part, c.name, c.before, c.after
 HAVING count(f.device) = 0 OR concat_ws(' ', c.device, c.part) < min(concat_ws(' ', f.device, f.part))
 UNION ALL
-SELECT 'cable', here, 'peer', before, after FROM cable_changes;
+SELECT 'cable', here, 'peer', before, after FROM cable_changes
+UNION ALL
+SELECT 'device', device, 'cables', CASE WHEN side = 1 THEN told_peers END, CASE WHEN side = 2 THEN told_peers END
+FROM (
+  SELECT *, array_to_string(peers[:4], ', ') || CASE WHEN cables > 4 THEN ' and ' || (cables - 4) || ' more' ELSE '' END AS told_peers
+  FROM devices
+);

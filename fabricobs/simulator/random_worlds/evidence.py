@@ -107,7 +107,9 @@ def _switch_evidence(site: Site, tier: int, name: str) -> set[str]:
     if not form.startswith("snmp"):
         found.add(f"{name}_pauses")
     if (system, form) in {("sonic", "cli"), ("sonic", "counters_db")}:
-        found.add(f"{name}_corrected")
+        found |= {f"{name}_corrected", f"{name}_marks"}
+    if (system, form) in {("eos", "json"), ("cumulus", "nvue")}:
+        found.add(f"{name}_marks")
     if (system, form) == ("eos", "json"):
         found.add(f"{name}_downs")
     return found

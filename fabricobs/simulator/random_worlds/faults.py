@@ -26,6 +26,8 @@ ENDS = {"hang", "ends"}  # the job
 BAD_BENCHMARK = "bad_benchmark"  # the group of those that act in benchmarks alone, before the job
 _FLAPS = 6
 _SENDERS = 12  # foreign NICs that fill one port
+_FEWEST_LEAVES = 4  # of which one differs from its peers
+_EAGER = 0.06  # of the packets that a port sends are marked where thresholds are far too low
 _STREAMS = {"setting_fault": ("apart",)}  # of groups of faults whose stream has another name
 # Faults that are set up with the job act from its first step to its last.
 _FROM_THE_FIRST_STEP = {
@@ -143,6 +145,8 @@ def _has(kind: FaultKind, topology: Topology, network: Network) -> bool:
         return bool(_wide_leaves(topology, network.launch))
     if kind.does == "swapped":
         return bool(_rails_apart(topology, network.launch.hosts[0]))
+    if kind.does in {"eager", "crowded"} and len(topology.switches(1)) < _FEWEST_LEAVES:
+        return False
     if kind.strikes == "uplink":
         fewest = 4 if kind.does == "unused" else 1
         return len(_uplinks_used(topology, network.launch)) >= fewest
@@ -332,11 +336,29 @@ def _state(kind: FaultKind, parts: tuple[int, ...], size: float, topology: Topol
             )
         case "unmarked":
             return sound.changed(marking=np.zeros(1))
+        case "eager":
+            sending = np.concatenate([towards_nic, 2 * topology.uplinks_of(parts[0])])
+            # NICs that are told of marks send less: no queue stands before those they send to.
+            return sound.changed(pace=on(2 * cables, 1 - size, 1.0), eager=on(sending, _EAGER))
+        case "crowded":
+            return sound.changed(foreign=_crowd(topology, parts[0], size))
         case "served":
             return sound.changed(foreign=served(topology, parts, size))
         case "dropped":
             return sound.changed(dropped=on(towards_nic, size))
     return sound
+
+
+def _crowd(topology: Topology, uplink: int, share: float) -> Floats:
+    """Bytes a second [D] of others below a leaf, which leave the fabric behind one of its uplinks.
+
+    No file tells of the switch at the border that they go to.
+    """
+    below = np.flatnonzero(topology.leaf == topology.ends[uplink][0].device)
+    rate = share * float(topology.capacity[2 * uplink])
+    found = np.zeros(topology.links)
+    found[2 * below], found[2 * uplink] = rate / len(below), rate
+    return found
 
 
 def _gpus(kind: FaultKind, parts: tuple[int, ...], topology: Topology) -> np.ndarray:

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from fabricobs.simulator.effects import Floats
 from fabricobs.simulator.random_worlds.benchmarks import bad_run
 from fabricobs.simulator.random_worlds.faults import BAD_BENCHMARK, Fault
 from fabricobs.simulator.random_worlds.gpus import Gpus, throttle_of
@@ -33,6 +34,11 @@ _FEWEST_RUNS = 3  # of benchmarks, with a part and without it
 _SLOW = 0.3  # of the line: sound sites reach 0.7 and more, half of it beside computation
 _LOUD_PAUSES = 0.003  # of the time, over all NICs of a leaf
 _MOST_LEAVES = 0.8  # of all, that pause unmarked
+_CLEAR_MARKS = 12  # times what a usual port marks
+_LEAST_MARKS = 40.0  # a second
+_FEWEST_PORTS = 4  # of a switch that marks
+_MOST_PORTS = 0.7  # of them, that mark so often
+_FEWEST_MARKING_PEERS = 3
 _CLEAR_EXCESS = 0.3  # of what a NIC sends, received beyond it
 
 
@@ -80,6 +86,10 @@ def is_clear(site: Site, fault: Fault, loss: float, seconds: float) -> bool:
         return _shows_in_runs(site, fault)
     if fault.kind.does == "unmarked":
         return _pauses_unmarked(site, fault)
+    if fault.kind.does in {"eager", "crowded"}:
+        rounds = seconds / max(world.spec.switch_interval, world.duration / 500)
+        marks = _marks_eagerly if fault.kind.does == "eager" else _marks_alone
+        return rounds >= _FEWEST_ROUNDS + 1 and marks(world, fault)
     if fault.kind.does == "served":
         return _shows_excess(site, fault, seconds)
     if fault.name == "full_receiver":
@@ -263,6 +273,42 @@ def _pauses_unmarked(site: Site, fault: Fault) -> bool:
     leaves = len(topology.switches(1))
     told = site.spec.shows_ecn and site.spec.leaf_os == "sonic"
     return len(loud) >= (1 if told else _MOST_LEAVES * leaves)
+
+
+def _marks(world: World, fault: Fault) -> Floats:
+    """Packets a second [D] that the port sending over each link marks while a fault acts."""
+    course = world.courses[0]
+    during = [b for b in course.blocks if fault.acts[world.steps_made[b.first]]]
+    if not during:
+        return np.zeros(world.topology.links)
+    block = during[0]
+    marked = np.sum([t.marked for t in block.transfers], axis=0)
+    return np.asarray(marked / float(np.median(course.seconds[block.first :][: block.steps])))
+
+
+def _marks_eagerly(world: World, fault: Fault) -> bool:
+    """Whether most ports of a leaf mark far more than those of enough other leaves."""
+    topology, marks = world.topology, _marks(world, fault)
+    own, peers = np.zeros(0), []
+    for leaf in topology.switches(1):
+        ports = np.array([2 * cable + side for cable, side, _ in topology.ports_of(leaf.index)])
+        marking = marks[ports][marks[ports] > 0]
+        if leaf.index in fault.parts:
+            own = marking
+        elif len(marking):
+            peers.append(marking)
+    if len(peers) < _FEWEST_MARKING_PEERS or len(own) < _FEWEST_PORTS:
+        return False
+    usual = float(np.median(np.concatenate(peers)))
+    return bool((own >= _CLEAR_MARKS * usual).mean() > _MOST_PORTS)
+
+
+def _marks_alone(world: World, fault: Fault) -> bool:
+    """Whether an uplink marks far more than the links between switches do."""
+    topology, marks = world.topology, _marks(world, fault)
+    between = np.arange(2 * topology.nics, topology.links)
+    usual = float(np.median(marks[between]))
+    return bool(marks[2 * fault.parts[0]] >= max(_LEAST_MARKS, _CLEAR_MARKS * usual))
 
 
 def _shows_excess(site: Site, fault: Fault, seconds: float) -> bool:

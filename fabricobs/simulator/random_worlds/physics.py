@@ -45,7 +45,7 @@ class State:
     share of packets the sending port drops. paused: [D] share of time the receiver stops the link
     although it has room. foreign: [D] bytes a second of others; aside: [D] those of others in a
     class of their own. stall: [D] seconds a step the link is down. marking: [1] factor on ECN
-    marks.
+    marks. eager: [D] share of packets that a sending port marks although its queue is not full.
     """
 
     compute: Floats
@@ -60,6 +60,7 @@ class State:
     aside: Floats
     stall: Floats
     marking: Floats
+    eager: Floats
 
     def changed(self, **changes: Floats) -> "State":
         """The same state with some fields replaced."""
@@ -176,7 +177,10 @@ class Network:
         recovery = LOST_PACKET_SECONDS * _RECOVERY.get(topology.spec.nic_driver, 1.0)
         taken = taken + packets * lost_share * recovery / pairs
         marked_share = (
-            state.marking[0] * _MARKED_OF_OVERLOAD * np.where(used, overload[link], 0.0).max(axis=1)
+            (
+                state.marking[0] * _MARKED_OF_OVERLOAD * np.where(used, overload[link], 0.0)
+                + np.where(used, state.eager[link], 0.0)
+            ).max(axis=1)
             if len(taken)
             else taken
         )
@@ -196,7 +200,9 @@ class Network:
             paused=paused,
             lost=load / PACKET_BYTES * state.lost,
             dropped=load / PACKET_BYTES * state.dropped,
-            marked=load / PACKET_BYTES * state.marking[0] * _MARKED_OF_OVERLOAD * overload,
+            marked=load
+            / PACKET_BYTES
+            * (state.marking[0] * _MARKED_OF_OVERLOAD * overload + state.eager),
             marked_at=at(target, marked_share),
             marked_from=at(source, marked_share),
             lost_at=at(target, lost_share),

@@ -17,6 +17,7 @@ _IB_NAMES = {50: "4X FDR", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X
 _SMALL_MTU = 1500
 _MARKING_BYTES = (1_048_576, 153_600, 524_288, 2_097_152, 10_485_760)  # where sites have it begin
 _NEVER_MARKS = 536_870_912  # more than the buffer of a switch
+_MARKS_EARLY = 20_480  # a few packets
 _FIRMWARES = ("28.39.1002", "28.43.2026")
 
 Fields = dict[str, Any]
@@ -108,6 +109,8 @@ def _marking_bytes(world: World, device: Device) -> int:
     """Bytes in a queue of a switch from which on it marks packets."""
     if any(f.kind.does == "unmarked" and device.index in f.parts for f in world.faults):
         return _NEVER_MARKS
+    if any(f.kind.does == "eager" and device.index in f.parts for f in world.faults):
+        return _MARKS_EARLY
     random = world.spec.stream("ecn", device.index)
     various = world.spec.ecn_thresholds == "various"
     return int(random.choice(_MARKING_BYTES)) if various else _MARKING_BYTES[0]

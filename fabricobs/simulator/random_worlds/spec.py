@@ -216,6 +216,9 @@ class Spec(BaseModel):
     job_setting: bool
     marking_fault: bool
     storage_fault: bool
+    threshold_fault: bool
+    crowd_fault: bool
+    few_marks: bool
     small_messages: bool
     own_class_storage: bool
     ecn_thresholds: Literal["untold", "usual", "various"]

@@ -1,4 +1,4 @@
-"""Storage that hosts outside the job serve: what its hosts read arrives at all of their NICs."""
+"""What a sound fabric does beside the job: other hosts serve storage, and queues mark packets."""
 
 import numpy as np
 
@@ -7,6 +7,7 @@ from fabricobs.simulator.random_worlds.physics import State, calm, others_traffi
 from fabricobs.simulator.random_worlds.topology import Topology
 from fabricobs.simulator.random_worlds.workload import Launch
 
+_FEW_MARKS = (1e-5, 1e-4)  # of the packets that a port sends, usually
 _OWN_CLASS = (0.05, 0.3)  # of the servers' rate, read all the time in a class of its own
 
 
@@ -37,9 +38,13 @@ def served(topology: Topology, servers: tuple[int, ...], share: float) -> Floats
 
 
 def usual_state(topology: Topology, launches: tuple[Launch, ...]) -> State:
-    """The state in which nothing is wrong: calm, but for storage in a class of its own."""
+    """The state in which nothing is wrong: calm, but for storage in its own class and few marks."""
     state = calm(topology)
     spec = topology.spec
+    if spec.few_marks:
+        random = spec.stream("few marks")
+        usual = np.exp(random.uniform(*np.log(_FEW_MARKS)))
+        state = state.changed(eager=usual * random.lognormal(0, 0.4, topology.links))
     if not spec.own_class_storage:
         return state
     share = float(spec.stream("own class").uniform(*_OWN_CLASS))

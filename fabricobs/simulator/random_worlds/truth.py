@@ -62,7 +62,9 @@ def ground_truth(site: Site) -> dict[str, Any]:
         ],
         "faults": [_fault(site, fault, shown) for fault in world.faults],
         "by_design": [*_by_design(world), *_of_benchmarks(site)],
-        "by_chance": ["ecmp_skew", "hash_collisions"] if _is_hashed(world.spec) else [],
+        "by_chance": ["ecmp_skew", "hash_collisions", "full_uplink"]
+        if _is_hashed(world.spec)
+        else [],
         "benign": _ordinary(world),
         "pace_changes": _pace_changes(site),
     }
@@ -167,6 +169,9 @@ def culprits_of(site: Site, fault: Fault) -> list[dict[str, Any]]:
         of_hosts = [{"type": "host", "host": names[host]} for host in sorted(ended)]
         return [*of_hosts, *_gpus_named(site, fault)]
     ports = _ports_named(site, fault.parts)
+    if fault.kind.does == "crowded":  # of the group of links the switch may be named
+        leaf = topology.ends[fault.parts[0]][0].device
+        return [*ports, {"type": "switch", "switch": names[leaf]}]
     if fault.name == "failed_nic":  # its host may be told alone
         host = topology.ends[fault.parts[0]][0].device
         told = (names[host], host_address(host))  # peers know its address alone
