@@ -1,14 +1,12 @@
 """A diagnosis from a store: evidence, methods, attribution, verdict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import polars as pl
 
 from fabricobs import stopping
 from fabricobs.content import ContentError
@@ -107,7 +105,6 @@ def diagnose(
     runs = runs_of(store)
     chosen = runs_named(job, runs) if job is not None else runs
     chosen = tuple(run for run in chosen if run.reaches(since))
-    rest_model = models[REST]
 
     def open_evidence(scope: Scope | None) -> Evidence:
         whole = session if scope is None else None
@@ -128,22 +125,19 @@ def diagnose(
     again = ran_again(runs)
     if job is None or any(run.is_benchmark or run in again for run in chosen):
         with closing(open_evidence(None)) as evidence:
-            coverage = describe_coverage(evidence)
+            coverage = describe_coverage(evidence) if job is None else None
             found = _about(chosen, runs, _over_runs(evidence, models))
-            steps = evidence.frame("step_times") if again else pl.DataFrame()
-            least_steps = int(rest_model.limit("least_steps"))
-            faster = faster_runs(steps, runs, rest_model.limit("change"), least_steps)
+            if again:
+                faster = _faster_runs(evidence, runs, models[REST])
     compared = {faster[run.label].label for run in chosen if run.label in faster}
     to_judge = [run for run in runs if run in chosen or run.label in compared]
     scopes = scopes_of(store, extra, site, runs, to_judge)
-    diagnosed: dict[str | None, Diagnosis] = {}
-    # What is found in a faster run is known when a slower one is judged.
-    for run, scope in sorted(scopes.of_runs, key=lambda each: each[0].label in faster):
-        other = faster.get(run.label)
-        if other is not None:
-            ids = frozenset(finding.id for finding in diagnosed[other.label].findings)
-            other = replace(other, found=ids)
-        diagnosed[run.label] = judge(scope, found if run.is_benchmark else (), other)
+
+    def judge_run(scope: Scope, other: FasterRun | None) -> Diagnosis:
+        is_benchmark = scope.run is not None and scope.run.is_benchmark
+        return judge(scope, found if is_benchmark else (), other)
+
+    diagnosed = _faster_first(scopes.of_runs, faster, judge_run)
     by_run = [(run, diagnosed[run.label]) for run, _ in scopes.of_runs if _is_of(run, chosen)]
     if job is not None and by_run:
         last_time = newest_time(store, datetime.max)
@@ -152,6 +146,32 @@ def diagnose(
     rest = judge(scopes.rest, () if told else found)
     found_in_all = joined(by_run, models, rest, coverage, scopes.unattributed)
     return replace(found_in_all, runs=chosen)
+
+
+def _faster_runs(
+    evidence: Evidence, runs: Sequence[Run], rest: Model
+) -> dict[str | None, FasterRun]:
+    steps = evidence.frame("step_times")
+    return faster_runs(steps, runs, rest.limit("change"), int(rest.limit("least_steps")))
+
+
+def _faster_first(
+    scopes: Sequence[tuple[Run, Scope]],
+    faster: Mapping[str | None, FasterRun],
+    judge: Callable[[Scope, FasterRun | None], Diagnosis],
+) -> dict[str | None, Diagnosis]:
+    """Judge runs, each after the faster one that it is compared with: by label.
+
+    What is found in both made neither of them slower.
+    """
+    diagnosed: dict[str | None, Diagnosis] = {}
+    for run, scope in sorted(scopes, key=lambda each: each[0].label in faster):
+        other = faster.get(run.label)
+        if other is not None:
+            ids = frozenset(finding.id for finding in diagnosed[other.label].findings)
+            other = replace(other, found=ids)
+        diagnosed[run.label] = judge(scope, other)
+    return diagnosed
 
 
 def _is_of(run: Run, chosen: Sequence[Run]) -> bool:

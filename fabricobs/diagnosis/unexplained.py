@@ -254,10 +254,10 @@ def _moved(slowdown: Slowdown, evidence: Evidence) -> list[str]:
 def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:
     """Return the severity of a loss: of the run's throughput once it is over, of its own before.
 
-    A restart connects anew, over other paths where switches hash: longer transfers are ordinary.
-    So are changes of less than `harmful`.
+    A restart connects anew, over other paths where switches hash: longer transfers are ordinary,
+    and so is another pace on other hosts. So are changes of less than `harmful`.
     """
-    rehashed = (slowdown.restarted and slowdown.is_by_transfers) or slowdown.moved
-    if slowdown.is_lead or rehashed or slowdown.loss_share < harmful:
+    is_ordinary = (slowdown.restarted and slowdown.is_by_transfers) or slowdown.moved
+    if slowdown.is_lead or is_ordinary or slowdown.loss_share < harmful:
         return "low"
     return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)
