@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from fabricobs.diagnosis.findings import Power, Segment
+from fabricobs.diagnosis.findings import Entity, Power, Segment
 from fabricobs.diagnosis.slowdowns import (
     PAUSE,
     FasterRun,
@@ -99,6 +99,11 @@ class StepTimeTrend:
         begun = [pause for pause in pauses if pause - 1 not in pauses]
         rhythm = math.gcd(*(later - begun[0] for later in begun[1:])) if begun else 0
         return pauses if 0 < rhythm < _RHYTHM else []
+
+    def beside(self, kind: str, entities: Sequence[Entity]) -> "StepTimeTrend":
+        """Return it as a cause is priced by it: apart from a faster run that has the cause, too."""
+        in_both = self.faster is not None and self.faster.has(kind, entities)
+        return replace(self, faster=None) if in_both else self
 
     def step_at(self, moment: datetime) -> int | None:
         """Return the first step that ended after `moment`."""

@@ -14,7 +14,6 @@ import polars as pl
 
 from fabricobs.content import ContentError
 from fabricobs.diagnosis.cables import CLOCK_SLACK
-from fabricobs.diagnosis.cost import unless_in_both
 from fabricobs.diagnosis.evidence import Evidence
 from fabricobs.diagnosis.finding_builder import build_finding, driver, with_phrases
 from fabricobs.diagnosis.findings import Driver, Entity, Finding, MethodResult, NotJudged
@@ -84,11 +83,10 @@ def _finding(
     parts = _entities(wrong.rows, rule)
     entities = _with_wholes(parts, wrong.rows, model, rule)
     minor = () if wrong.minor.is_empty() else _entities(wrong.minor, rule)
-    own = _own(trends, parts)
+    own = [trend.beside(model.kind, entities) for trend in _own(trends, parts)]
     since = _slower_since(wrong, own)
     has_price = is_priced(wrong, evidence, model, rule) or _came_and_went(wrong, since)
     cost = price(wrong, evidence, model, rule, own) if has_price else None
-    cost = unless_in_both(cost, model.kind, entities)
     priced = cost is not None and cost.would_show
     # The steps of a job may be longer for another reason; a rank's own work is not.
     settled = cost is not None and (cost.felt or (priced and "rank" in rule.price))
