@@ -39,8 +39,8 @@ def source_input(
 ) -> SourceInput:
     """Return where the input tells of a finding; `reached` are the tables that its query reads.
 
-    Rows of `proving`, the `lines` of its models, and of its query's `lines` tell it, of the culprits
-    or of the job, else all rows of the tables.
+    Rows of `proving`, the `lines` of its models, and of its query's `lines` tell it, of the
+    culprits or of the job, else all rows of the tables.
     Where readings of counters tell it, only such lines of the culprits stand beside them.
     """
     measures, own = dict(query.peers), (*proving.items(), *query.lines)
