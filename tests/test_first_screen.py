@@ -13,7 +13,7 @@ from test_loss import finding, told, trend
 from fabricobs.diagnosis import pace_answer
 from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.evidence import Evidence
-from fabricobs.diagnosis.finding_builder import with_phrases
+from fabricobs.diagnosis.finding_builder import refutations_of, steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
     Answer,
     Coverage,
@@ -30,6 +30,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.jobs import joined
 from fabricobs.diagnosis.loss import one_loss
 from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.naming import during
 from fabricobs.diagnosis.pace_answer import everywhere
 from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.standing import headline, with_states
@@ -490,3 +491,39 @@ def test_a_rate_of_errors_is_written_out(rate: float, told: str) -> None:
     words = {"rate": rate, "many": many, "near": "a", "risen": 9, "counter": "c"}
     text = with_phrases(model, words | {"counted_intervals": 3})["counted"]
     assert text.endswith(f"({told} in 10^12 bits)")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reading_of_a_counter_is_not_told_as_the_time_of_a_step(seed: int) -> None:
+    """ "Since step 121, 09:05:30": step 121 began at 09:05:44."""
+    one = replace(drawn_finding(random.Random(seed)), families=("counters", "timing"))
+    moment = f"{one.start:%Y-%m-%d %H:%M:%S} UTC"
+    assert wording.since_words(one) == f"step {one.start_step}, after the reading at {moment}"
+    by_steps = wording.since_words(replace(one, families=("timing",)))
+    assert by_steps == f"step {one.start_step}, {moment}"
+
+
+def test_a_slow_rank_is_looked_for_by_its_gpu_and_its_time() -> None:
+    end = START + timedelta(minutes=2)
+    words = {
+        "metered": "GPU 5 (rank 405) of node51",
+        "when": during(START, end),
+        "sibling": "GPU 4 (rank 404) of the host",
+        "unclocked": "",
+    }
+    model = load_models()["straggler"]
+    (step,) = (step for step in steps_of(model, words) if "DCGM" in step)
+    assert "GPU 5 (rank 405) of node51, from 2026-03-02 09:00:00 to 09:02:00 UTC" in step
+    assert during(START, None) == "at that time"
+    assert (
+        during(START, START + timedelta(days=1))
+        == "from 2026-03-02 09:00:00 to 2026-03-03 09:00:00 UTC"
+    )
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_what_was_seen_is_no_open_refutation_of_a_storm(*, stopped: bool) -> None:
+    words = {"told": "" if stopped else None, "untold": None if stopped else ""}
+    reasons = refutations_of(load_models()["pfc_storm"], words)
+    assert any("stop with the traffic" in reason for reason in reasons) != stopped
+    assert any("while no job sends" in reason for reason in reasons) == stopped

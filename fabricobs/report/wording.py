@@ -112,6 +112,10 @@ def _begin_words(finding: Finding) -> str:
         # Counters tell it from before the first step that is judged.
         return f"{utc(start)}, or before (step {step:,} is the first judged)"
     first = moment_words(start, step)
+    is_reading = "counters" in finding.families and "log" not in finding.families
+    if is_reading and None not in (start, step):
+        # It is the last reading without the fault: the step began some seconds later.
+        first = f"step {step:,}, after the reading at {utc(start)}"
     if finding.from_first_step:
         return f"{first}, or before (the first step judged)"
     return f"{first}, or before (the first reading)" if finding.from_first_reading else first
