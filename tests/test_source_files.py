@@ -359,3 +359,30 @@ def test_a_setting_proves_however_long_before_it_was_read(
     (told,) = source.files
     assert told.lines == (("", f"{log}:3", "green_min_threshold 536870912"),)
     assert explain(replace(silent, kind="pfc_storm"), store).source.files == ()
+
+
+def test_a_hang_quotes_what_the_watchdog_of_a_waiting_rank_said(
+    make_store: Callable[[Rows], Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "node01.log"
+    log.write_text("[Rank 3] Watchdog caught collective operation timeout\n")
+    dump = str(tmp_path / "rank_5.json")
+    files = [
+        {"file_id": "w", "path": str(log), "formats": "torch_watchdog"},
+        {"file_id": "f", "path": dump, "formats": "flight_recorder"},
+    ]
+    timeout = {
+        "file_id": "w", "line": 1, "kind": "watchdog_timeout", "rank": 3, "host": "node01",
+        "ts": START + timedelta(minutes=20),
+    }  # fmt: skip
+    enqueued = {
+        "file_id": "f", "line": 1, "kind": "recorder", "rank": 5, "host": "node02",
+        "last_enqueued": 360,
+    }  # fmt: skip
+    store = make_store({"files": files, "nccl_events": [timeout, enqueued]})
+    missing = finding(Entity("rank", rank=5, host="node02"), "hang_progress", 10, 20)
+    told = explain(replace(missing, kind="hang"), store).source.files
+    assert [each.formats for each in told] == ["flight_recorder", "torch_watchdog"]
+    assert told[1].lines == (("", f"{log}:1", log.read_text().strip()),)
+    other = explain(replace(missing, kind="straggler"), store).source.files
+    assert [each.formats for each in other] == ["flight_recorder"]
