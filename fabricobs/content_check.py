@@ -24,6 +24,7 @@ from fabricobs.store.inspection import one_line
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
 from fabricobs.store.tables import PORT_COUNTERS, PRIORITY_COUNTERS, TABLES
+from fabricobs.validation import nearest
 
 _COUNTERS = {column.name for column in (*PORT_COUNTERS, *PRIORITY_COUNTERS)}
 _SUFFIXES: dict[content.Kind, str] = {"ingest": ".toml", "queries": ".sql", "models": ".toml"}
@@ -55,6 +56,9 @@ def check_content(extra: Sequence[Path] = ()) -> Iterator[str]:
             yield f"models/{model.name}.toml: query: no query {model.query!r} in queries/"
         if model.method not in {*METHODS, REST}:
             yield f"models/{model.name}.toml: method: no method {model.method!r}"
+        for table in model.lines:
+            if table not in TABLES:
+                yield f"models/{model.name}.toml: lines: no table {table!r}{nearest(table, TABLES)}"
         for chart in model.charts:
             if chart not in CHARTS:
                 known_charts = ", ".join(CHARTS)

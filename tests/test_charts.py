@@ -1,6 +1,9 @@
 """The charts of findings: each kind is drawn from the rows that show it, and names its culprit."""
 
+import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -17,11 +20,14 @@ from fabricobs.diagnosis.model import load_models
 from fabricobs.ingestion import ingest
 from fabricobs.inputs import Options
 from fabricobs.report.charts.answers import ANSWERS
+from fabricobs.report.charts.bars import bars
 from fabricobs.report.charts.catalogue import CHARTS, chart_of
+from fabricobs.report.charts.drawing import time_axis
 from fabricobs.report.charts.source import Source
-from fabricobs.report.charts.svg import marks
+from fabricobs.report.charts.svg import draw_svg, marks
 from fabricobs.report.charts.timeline import step_timeline
 from fabricobs.report.charts.topology import draw_topology
+from fabricobs.report.charts.uplinks import _labels
 from fabricobs.report.figures import draw_figures, save_figures
 from fabricobs.store.parts import Store
 from fabricobs.store.session import open_session
@@ -365,3 +371,46 @@ def test_an_answer_without_data_has_no_chart(source: Source) -> None:
     asked = Question("", "unknown", "")
     assert ANSWERS["choice"](source, asked) is None
     assert ANSWERS["gpudirect"](source, asked) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_name_stands_above_its_own_line_and_above_no_other_name(seed: int) -> None:
+    draw = random.Random(seed)
+    links = draw.randrange(1, 7)
+    shares = [draw.choice((0.05, 0.1, 0.2)) + draw.uniform(0, 0.02) for _ in range(links)]
+    moment = "2026-03-02T09:00:00"
+    points = [
+        {"port": f"Ethernet{8 * n}", "share": share, "moment": moment}
+        for n, share in enumerate(shares)
+    ]
+    of_port = {point["port"]: point["share"] for point in points}
+    for name in _labels(points, [], time_axis([moment]))[:1]:
+        rows = name.data["values"]
+        least = 14 / 240 * max(shares)
+        assert sum(row["name"].count("Ethernet") for row in rows) >= len(rows) > 0
+        for row, lower in zip(rows, [*rows[1:], None], strict=True):
+            assert row["at"] == of_port[row["name"].split(",")[0].split(" and ")[0]]
+            if lower:
+                assert row["at"] - lower["at"] >= least
+        tops = [row["at"] for row in rows]
+        for share in shares:
+            assert min(top - share for top in tops if top >= share) < 6 * 1.25 * least
+
+
+def test_no_number_of_an_axis_is_larger_than_what_is_drawn() -> None:
+    rows = [{"part": "IB, NCCL 2.30.3", "value": 128, "text": "128 ranks on 16 hosts"}]
+    chart = bars(rows, [], "ranks", "Network that ranks use", "")
+    svg = draw_svg(chart.to_dict(), "c").svg["wide"]
+    numbers = [int(text) for text in re.findall(r">(\d+)</text>", svg)]
+    assert max(numbers) in range(64, 129)
+
+
+def test_the_line_of_the_start_is_drawn_below_the_names_of_lanes(source: Source) -> None:
+    link = of("link_errors", "ports_with_rising_errors", Entity("nic", host="node1", nic="mlx5_0"))
+    chart = CHARTS["link_ends"](source, replace(link, start=at(3)))
+    assert chart is not None
+    layers = chart.to_dict()["layer"]
+    (start,) = (n for n, each in enumerate(layers) if each["mark"].get("strokeDash"))
+    words = [each["mark"].get("style") for each in layers if each["encoding"].get("text")]
+    assert words == [None, "halo", None, "halo", None]
+    assert "text" not in str([each["encoding"] for each in layers[: start + 1]])

@@ -84,6 +84,7 @@ def test_outputs_of_commands_are_of_formats_that_are_read() -> None:
     with content.files("models", ".csv")["command_outputs"].open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert [f for row in rows for f in row["formats"].split() if f not in known] == []
+    assert all(re.compile(row["command"]) and re.compile(row["settings"]) for row in rows)
     assert formats_of("On a: `ethtool -g eth0`, `lsmod | grep -e gdrdrv`") == {"lsmod"}
     assert formats_of("On a: `ethtool eth0`; ethtool -S") == {"ethtool_settings"}
 
@@ -143,3 +144,37 @@ def test_a_file_of_another_nic_holds_no_output_of_this_one(tmp_path: Path) -> No
     (step,) = with_outputs([finding], evidence)[0].next_steps
     assert {"eth1", "eth4", "eth10"} <= {*names}, names
     assert step.endswith("ethtool_eth1-0900.txt.")
+
+
+def test_of_outputs_that_one_format_reads_a_step_names_that_of_its_command(tmp_path: Path) -> None:
+    texts = {
+        "show_ecn": "Profile: RDMA\n-----------------------  ---------\n"
+        "red_min_threshold        536870912\necn                      ecn_all\n",
+        "show_pfc_priority": "Interface    Lossless priorities\n-----------  -------------------\n"
+        "Ethernet0    3,4\n",
+        "show_pfcwd_config": "Changed polling interval to 400ms\n",
+    }
+    folder = tmp_path / "logs" / "switches" / "leaf01"
+    folder.mkdir(parents=True)
+    for name, text in texts.items():
+        (folder / f"{name}.txt").write_text(f"===== 2026-03-02T09:00:00Z =====\n\n{text}")
+    ingest([tmp_path / "logs"], Store(tmp_path / "store"), Options())
+    commands = [name.replace("_", " ") for name in texts]
+    finding = Finding(
+        kind="ecn_misconfigured",
+        entities=(Entity("switch", switch="leaf01"),),
+        severity="medium",
+        confidence=0.5,
+        title="",
+        explanation="",
+        next_steps=(
+            *(f"On leaf01: `{command}`." for command in commands),
+            "On leaf01: `show buffer configuration`.",
+            "On leaf01: `show pfc priority` and `show ecn`.",
+        ),
+    )
+    *single, none, both = with_outputs([finding], Evidence(tmp_path / "store"))[0].next_steps
+    for name, step in zip(texts, single, strict=True):
+        assert step.endswith(f"Already in the logs: {folder / name}.txt.")
+    assert "Already" not in none
+    assert f": {folder}/show_pfc_priority.txt, {folder}/show_ecn.txt." in both

@@ -508,8 +508,8 @@ class TestErrorsWithoutBits:
         lines = ["time,device,port,tx_bytes,rx_bytes,symbol_errors", *counted]
         said = question(tell({"counters.csv": lines}), LINKS)
         assert (
-            "On 8 ports few errors or none are counted (no counter tells of how many bits)"
-            in (said["evidence"])
+            "8 ports count few errors or none (no counter tells their traffic, "
+            "so no error rate is known)" in (said["evidence"])
         )
         assert [power["words"] for power in said["would_show"]] == [
             "a port that counts 11 errors in 110 s"

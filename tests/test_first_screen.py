@@ -13,6 +13,7 @@ from test_loss import finding, told, trend
 from fabricobs.diagnosis import pace_answer
 from fabricobs.diagnosis.attribution import in_order
 from fabricobs.diagnosis.evidence import Evidence
+from fabricobs.diagnosis.finding_builder import refutations_of, steps_of, with_phrases
 from fabricobs.diagnosis.findings import (
     Answer,
     Coverage,
@@ -29,6 +30,7 @@ from fabricobs.diagnosis.findings import (
 from fabricobs.diagnosis.jobs import joined
 from fabricobs.diagnosis.loss import one_loss
 from fabricobs.diagnosis.model import load_models
+from fabricobs.diagnosis.naming import during
 from fabricobs.diagnosis.pace_answer import everywhere
 from fabricobs.diagnosis.slowdowns import Slowdown
 from fabricobs.diagnosis.standing import headline, with_states
@@ -451,3 +453,77 @@ def test_a_cause_whose_steps_are_short_again_is_over_however_near_the_end(seed: 
     assert over.state == "over"
     (ongoing,) = with_states([replace(one, end_step=last)], seen, paces[:2], load_models())
     assert ongoing.state == "ongoing"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cost_is_a_sentence_of_its_own(seed: int) -> None:
+    """ "63 ranks waited in ALLREDUCE 361, which cost 100.0%": the call did not."""
+    one = replace(drawn_finding(random.Random(seed)), loss_share=0.25, state="over")
+    assert headline(one).startswith(f"{one.title}. This cost 25.0% of the throughput. It ")
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "told"),
+    [
+        (3.9, 34.34, "3.90 of 34.34"), (0.5, 512.0, "0.50 of 512.00"),
+        (12.0, 20480.4, "12 of 20,480"), (0.001, 3.0, "0.001 of 3"),
+    ],
+)  # fmt: skip
+def test_a_part_and_its_whole_have_as_many_decimals(part: float, whole: float, told: str) -> None:
+    lost = Loss(share=0.1, gpu_hours=part, run_gpu_hours=whole)
+    assert wording.amount_words(lost).endswith(f"{told} GPU hours")
+
+
+def test_what_is_not_priced_is_told_in_plain_order() -> None:
+    draw = random.Random(1)
+    priced = replace(drawn_finding(draw), severity="high", loss_share=0.2, run_share=0.1)
+    open_ = replace(drawn_finding(draw), severity="high", loss_share=None, run_share=None)
+    found = Diagnosis(Verdict("Something.", (), judged=True), (priced, open_), loss=Loss(share=0.1))
+    assert wording.loss_words(found).endswith("The cost of 1 other finding is not known.")
+
+
+@pytest.mark.parametrize(
+    ("rate", "told"), [(3395.2, "3,395"), (123456.0, "123,456"), (0.25, "0.25")]
+)
+def test_a_rate_of_errors_is_written_out(rate: float, told: str) -> None:
+    model = load_models()["link_errors"]
+    many = rate if rate >= 100 else None
+    words = {"rate": rate, "many": many, "near": "a", "risen": 9, "counter": "c"}
+    text = with_phrases(model, words | {"counted_intervals": 3})["counted"]
+    assert text.endswith(f"({told} in 10^12 bits)")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reading_of_a_counter_is_not_told_as_the_time_of_a_step(seed: int) -> None:
+    """ "Since step 121, 09:05:30": step 121 began at 09:05:44."""
+    one = replace(drawn_finding(random.Random(seed)), families=("counters", "timing"))
+    moment = f"{one.start:%Y-%m-%d %H:%M:%S} UTC"
+    assert wording.since_words(one) == f"step {one.start_step}, after the reading at {moment}"
+    by_steps = wording.since_words(replace(one, families=("timing",)))
+    assert by_steps == f"step {one.start_step}, {moment}"
+
+
+def test_a_slow_rank_is_looked_for_by_its_gpu_and_its_time() -> None:
+    end = START + timedelta(minutes=2)
+    words = {
+        "metered": "GPU 5 (rank 405) of node51",
+        "when": during(START, end),
+        "sibling": "GPU 4 (rank 404) of the host",
+        "unclocked": "",
+    }
+    model = load_models()["straggler"]
+    (step,) = (step for step in steps_of(model, words) if "DCGM" in step)
+    assert "GPU 5 (rank 405) of node51, from 2026-03-02 09:00:00 to 09:02:00 UTC" in step
+    assert during(START, None) == "at that time"
+    assert (
+        during(START, START + timedelta(days=1))
+        == "from 2026-03-02 09:00:00 to 2026-03-03 09:00:00 UTC"
+    )
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_what_was_seen_is_no_open_refutation_of_a_storm(*, stopped: bool) -> None:
+    words = {"told": "" if stopped else None, "untold": None if stopped else ""}
+    reasons = refutations_of(load_models()["pfc_storm"], words)
+    assert any("stop with the traffic" in reason for reason in reasons) != stopped
+    assert any("while no job sends" in reason for reason in reasons) == stopped

@@ -3,11 +3,15 @@
 import gzip
 import json
 import random
+from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from fabricobs.report.input_lines import line_at, lines_of_values
+from fabricobs.report.lines_to_compare import line_with
+from fabricobs.report.rows_of_part import place
 
 
 def ethtool(draw: random.Random, values: dict[str, int]) -> list[str]:
@@ -112,3 +116,26 @@ def test_broken_files_and_long_lines_cost_nothing(tmp_path: Path) -> None:
     long = tmp_path / "long.txt"
     long.write_text("a" * 10_000 + "\n")
     assert len(line_at(str(long), 1)) < 200
+
+
+def test_a_row_of_a_table_is_told_by_its_columns(tmp_path: Path) -> None:
+    path = str(tmp_path / "node04.parquet")
+    moment = datetime(2026, 3, 2, 9, 6, 9, 415000)
+    rows = [
+        {
+            "step": step,
+            "rank": 26,
+            "timestamp": moment,
+            "compute_ms": 2000.5 + step,
+            "data_ms": None,
+        }
+        for step in range(9)
+    ]
+    pl.DataFrame(rows, schema_overrides={"data_ms": pl.Float64}).write_parquet(path)
+    assert place(path, 7, "step_records") == f"{path} row 7"
+    told = line_with(path, 7, "compute_ms", 2006.5, "step_records")
+    assert told == "step 6, rank 26, timestamp 2026-03-02 09:06:09.415, compute_ms 2006.5"
+    assert line_at(path, 10) == ""
+    assert line_at(str(tmp_path / "none.parquet"), 1) == ""
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1" + b"x" * 90)
+    assert line_at(str(tmp_path / "broken.parquet"), 1) == ""

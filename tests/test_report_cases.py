@@ -196,6 +196,8 @@ def check_at_every_width(browser: "sync_api.Browser", path: Path) -> list[Mappin
             assert not re.search(r"\d{11}|\d\.\d{6}|NaN|undefined|null", json.dumps(figure)), figure
             if figure["axes"][:1] in (["step"], ["rank"]):
                 assert not any("." in tick for tick in figure["ticks"] if "%" not in tick)
+        for table in page.locator(".scroll:has(.readings)").all():
+            assert table.evaluate("each => each.scrollWidth <= each.clientWidth"), (width, media)
         wait_until(page, f"document.documentElement.scrollWidth === {width}")
         page.close()
     return wide
@@ -224,6 +226,12 @@ def first_screen(browser: "sync_api.Browser", path: Path) -> str:
     return words
 
 
+def top(part: "sync_api.Locator") -> float:
+    """Return where on the page a part begins."""
+    y: float = part.evaluate("each => each.getBoundingClientRect().top + scrollY")
+    return y
+
+
 def check_rows(browser: "sync_api.Browser", path: Path) -> None:
     """Check that the first screen leads to rows that name a culprit, and to their SQL."""
     page = opened(browser, path, viewport={"width": 1200, "height": 900})
@@ -232,7 +240,12 @@ def check_rows(browser: "sync_api.Browser", path: Path) -> None:
     for table in rows.locator("table").all():
         assert table.is_visible()
     assert "name" in rows.locator("caption").last.inner_text()
-    quoted = rows.locator("td:has(code.copy)")
+    page.get_by_role("link", name="lines of the input").click()
+    lines_of_input = page.locator(page.evaluate("`[id='${location.hash.slice(1)}']`"))
+    article = page.locator("article").first
+    assert top(lines_of_input) < top(article.locator("figure").first)
+    assert top(lines_of_input) - top(article) < 900
+    quoted = lines_of_input.locator("td:has(code.copy)")
     for cell in quoted.all():
         place, *told = cell.locator("code").all_inner_texts()
         path, _, line = place.partition(".gz:")

@@ -59,7 +59,7 @@ def test_each_of_several_costs_at_most_what_all_do(seed: int) -> None:
             continue
         assert {*finding.loss_shared_with} == others
         assert SEVERITIES.index(finding.severity) <= SEVERITIES.index("medium")
-        assert f"which costs up to {loss:.1%}" in headline(finding)
+        assert f"This costs up to {loss:.1%}" in headline(finding)
         assert finding.loss_shared_with[0] in headline(finding)
         assert cost_words(finding).startswith(f"up to {loss:.1%} of the throughput, shared with")
 

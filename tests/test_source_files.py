@@ -323,3 +323,66 @@ def test_a_document_is_shown_where_it_names_the_part_and_says_the_value(
     assert lines[found.number - 1].strip() == f'"{culprit}": {{'
     assert found.text == f'"{culprit}": {{ … "bandwidth": {50 * unit}'
     assert line_naming(str(path), 1, ["Ethernet61/1"], [50.0]) is None
+
+
+def test_a_setting_proves_however_long_before_it_was_read(
+    make_store: Callable[[Rows], Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "show_ecn.txt"
+    log.write_text("Profile: RDMA\necn                  ecn_all\ngreen_min_threshold  536870912\n")
+    read = START - timedelta(days=3)
+    names = {2: ("ecn", "ecn_all"), 3: ("green_min_threshold", "536870912")}
+    settings = [
+        {
+            "file_id": "f", "line": line, "device": device, "ts": read, "profile": "RDMA",
+            "name": name, "value": value,
+        }
+        for device in ("leaf1", "leaf2")
+        for line, (name, value) in names.items()
+    ]  # fmt: skip
+    files = [{"file_id": "f", "path": str(log), "formats": "sonic_settings"}]
+    pauses = [
+        {
+            "file_id": "p", "line": minute + 1, "format": "sonic_pfc_counters", "device": "leaf1",
+            "port": "Eth1", "priority": 3, "ts": START + timedelta(minutes=minute),
+            "pfc_tx_frames": 1000 * minute,
+        }
+        for minute in range(30)
+    ]  # fmt: skip
+    files.append({"file_id": "p", "path": "/logs/pfc.txt", "formats": "sonic_pfc_counters"})
+    counted = [kind_of("sonic_pfc_counters", "priority_samples", "pfc_tx_frames")]
+    rows = {"files": files, "settings": settings, "priority_samples": pauses}
+    store = make_store(rows | {"counter_info": counted})
+    silent = finding(Entity("switch", switch="leaf1"), "pause_sources", 12, 29)
+    source = explain(replace(silent, kind="ecn_misconfigured"), store).source
+    assert source.readings
+    (told,) = source.files
+    assert told.lines == (("", f"{log}:3", "green_min_threshold 536870912"),)
+    assert explain(replace(silent, kind="pfc_storm"), store).source.files == ()
+
+
+def test_a_hang_quotes_what_the_watchdog_of_a_waiting_rank_said(
+    make_store: Callable[[Rows], Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "node01.log"
+    log.write_text("[Rank 3] Watchdog caught collective operation timeout\n")
+    dump = str(tmp_path / "rank_5.json")
+    files = [
+        {"file_id": "w", "path": str(log), "formats": "torch_watchdog"},
+        {"file_id": "f", "path": dump, "formats": "flight_recorder"},
+    ]
+    timeout = {
+        "file_id": "w", "line": 1, "kind": "watchdog_timeout", "rank": 3, "host": "node01",
+        "ts": START + timedelta(minutes=20),
+    }  # fmt: skip
+    enqueued = {
+        "file_id": "f", "line": 1, "kind": "recorder", "rank": 5, "host": "node02",
+        "last_enqueued": 360,
+    }  # fmt: skip
+    store = make_store({"files": files, "nccl_events": [timeout, enqueued]})
+    missing = finding(Entity("rank", rank=5, host="node02"), "hang_progress", 10, 20)
+    told = explain(replace(missing, kind="hang"), store).source.files
+    assert [each.formats for each in told] == ["flight_recorder", "torch_watchdog"]
+    assert told[1].lines == (("", f"{log}:1", log.read_text().strip()),)
+    other = explain(replace(missing, kind="straggler"), store).source.files
+    assert [each.formats for each in other] == ["flight_recorder"]

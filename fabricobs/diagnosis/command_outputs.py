@@ -1,13 +1,14 @@
 """Where the logs already hold what a next step asks a person to run.
 
 `models/command_outputs.csv` names, for each command (a regular expression that matches its
-beginning), the formats that read its output.
+beginning), the formats that read its output. A format that reads the outputs of several commands
+is told apart by `settings`: an expression for the name of a setting that the output has.
 """
 
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePath
 from typing import Any
@@ -51,30 +52,50 @@ def with_outputs(findings: Sequence[Finding], evidence: Evidence) -> tuple[Findi
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What reads the output of a command: formats, and which setting is in it where one tells."""
+
+    command: re.Pattern[str]
+    formats: frozenset[str]
+    setting: re.Pattern[str] | None
+
+    def is_in(self, file: Mapping[str, Any]) -> bool:
+        """Say whether a file holds the output."""
+        if self.formats.isdisjoint(file["formats"]):
+            return False
+        return self.setting is None or any(map(self.setting.search, file["settings"]))
+
+
 def formats_of(step: str) -> set[str]:
     """Return the formats that read the output of the commands of a next step."""
+    return {name for outputs in _outputs_of(step) for each in outputs for name in each.formats}
+
+
+def _outputs_of(step: str) -> list[tuple[_Output, ...]]:
+    """Return what reads the output of each command of a next step, of those that are known."""
     commands = [command.strip() for command in _COMMAND.findall(step)]
-    return {
-        name
-        for command in commands
-        for pattern, formats in _outputs()
-        if pattern.match(command)
-        for name in formats
-    }
+    outputs = [tuple(o for o in _outputs() if o.command.match(command)) for command in commands]
+    return [each for each in outputs if each]
 
 
 def _with_output(step: str, finding: Finding, files: Files, names: Names) -> str:
-    formats = formats_of(step)
-    if not formats:
+    outputs = _outputs_of(step)
+    if not outputs:
         return step
     devices = _devices(finding)
     named = [name for name in devices if _names(step, name)]
-    newest: dict[tuple[str, str], str] = {}
+    newest: dict[tuple[str, int], str] = {}
     for device in named or devices:
-        for row in _of_its_nics(files.get(device, ()), device, finding, names):
-            shown = formats.intersection(row["formats"])
-            if shown and _has_begun(finding, row):
-                newest[device, min(shown)] = row["path"].replace("`", "'")
+        begun = [
+            row
+            for row in _of_its_nics(files.get(device, ()), device, finding, names)
+            if _has_begun(finding, row)
+        ]
+        for place, of_command in enumerate(outputs):
+            for row in begun:
+                if any(output.is_in(row) for output in of_command):
+                    newest[device, place] = row["path"].replace("`", "'")
     paths = list(dict.fromkeys(newest.values()))
     if not paths:
         return step
@@ -119,10 +140,14 @@ def _devices(finding: Finding) -> list[str]:
 
 
 @cache
-def _outputs() -> Sequence[tuple[re.Pattern[str], tuple[str, ...]]]:
+def _outputs() -> Sequence[_Output]:
     path = content.files("models", ".csv")["command_outputs"]
     with path.open(encoding="utf-8", newline="") as lines:
         return [
-            (re.compile(row["command"]), tuple(row["formats"].split()))
+            _Output(
+                re.compile(row["command"]),
+                frozenset(row["formats"].split()),
+                re.compile(row["settings"]) if row["settings"] else None,
+            )
             for row in csv.DictReader(lines)
         ]

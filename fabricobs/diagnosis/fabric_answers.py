@@ -64,11 +64,11 @@ def sick_link(
         return unknown(
             f"Some ports carry too few bits: only {rates.words} would have shown.", _OFTEN, rates
         )
-    few = "few errors or none are counted (no counter tells of how many bits)"
+    few = "count few errors or none (no counter tells their traffic, so no error rate is known)"
     if rates is None or rated <= 0:
-        quiet = f"On {errors.judged:,} ports {few}"
+        quiet = f"{errors.judged:,} ports {few}"
     elif unrated:
-        quiet = f"{quiet}; on {unrated:,} more {few}"
+        quiet = f"{quiet}; {unrated:,} more ports {few}"
     of_errors = Power(
         model.limit("risen") + 1,
         "errors per run",

@@ -1,6 +1,6 @@
 """Models: what a file of `models/` says about one diagnosis, and loading it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -185,6 +185,8 @@ class Model(_Part):
     - `query`: the question in `queries/` that shows the evidence to a person.
     - `whole`: it judges all runs of a store at once, as a sweep of benchmarks is many runs.
     - `live_steps`: how many of the first steps show something only while the fault lasts.
+    - `lines`: tables and the SQL condition of those of their rows whose lines of the input prove
+      findings of its kind, beside those of its query. A setting holds whenever it was read.
     - `charts`: what the report shows of its findings: the first that the store has data for.
     - `thresholds_of`: the models whose own thresholds it goes by, too; those of its own come first.
     """
@@ -195,6 +197,7 @@ class Model(_Part):
     answers: Answers | None = None
     method: str
     query: str
+    lines: dict[str, str] = {}
     charts: tuple[str, ...] = ()
     evidence: str = ""
     explains: tuple[str, ...] = ()
@@ -260,6 +263,15 @@ def load_models(
 
 def _of(own: Mapping[str, Threshold], limits: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in limits.items() if name in own}
+
+
+def lines_of(kind: str, models: Iterable[Model]) -> dict[str, str]:
+    """Return the tables, and the condition of their rows, that prove findings of a kind."""
+    told: dict[str, dict[str, None]] = {}
+    for model in models:
+        for table, condition in model.lines.items() if model.kind == kind else ():
+            told.setdefault(table, {})[f"({condition})"] = None
+    return {table: " OR ".join(conditions) for table, conditions in told.items()}
 
 
 def kinds_that_answer(answers: Answers | None, models: Mapping[str, Model]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 
@@ -24,6 +25,14 @@ def numbered(numbers: Iterable[int]) -> str:
     """Numbers within a sentence: 3; 1 and 5; 0-3, 5 and 7."""
     parts = ranges(np.array(sorted(set(numbers)), dtype=np.int64)).split(", ")
     return enumerated(parts)
+
+
+def during(begin: datetime | None, end: datetime | None) -> str:
+    """Return from when to when, UTC, within a sentence; without a time that there was one."""
+    if begin is None or end is None:
+        return "at that time"
+    last = f"{end:%H:%M:%S}" if begin.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
+    return f"from {begin:%Y-%m-%d %H:%M:%S} to {last} UTC"
 
 
 def listed(entities: Sequence[Entity], most: int = 3) -> str:

@@ -245,12 +245,12 @@ def _reaches(job_end: datetime, finding: Finding, coverage: Coverage) -> bool:
 def headline(finding: Finding) -> str:
     """Return a finding as a sentence: what, what it costs or has cost, when it ended."""
     costs = "cost" if finding.state == "over" else "costs"
-    share = f", which {costs} {finding.lost} of the throughput" if finding.loss_share else ""
+    share = f" This {costs} {finding.lost} of the throughput." if finding.loss_share else ""
     named = finding.loss_shared_with[:_MOST_SHARING]
     more = len(finding.loss_shared_with) - len(named)
     others = "; ".join([*named, f"{more} more"] if more else named)
     shared = f" Other causes share that: {others}." if others else ""
-    return f"{finding.title}{share}.{shared}{end_of(finding)}"
+    return f"{finding.title}.{share}{shared}{end_of(finding)}"
 
 
 def end_of(finding: Finding) -> str:

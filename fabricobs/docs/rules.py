@@ -67,8 +67,9 @@ def rules_page() -> str:
         "Next steps name commands as words: `{command_optics}` is that of the system which the "
         "switch runs, `{nic_optics}` that of the NIC's driver. `models/switch_commands.csv` and "
         "`models/nic_commands.csv` hold them: a row an action, a column a system or driver. "
-        "`models/command_outputs.csv` names the formats that read the output of a command: a step "
-        "whose output the logs hold of that device, as new as the finding, names the file.",
+        "`models/command_outputs.csv` names the formats that read the output of a command, and the "
+        "setting that tells it from others of the format: a step whose output the logs hold of "
+        "that device, as new as the finding, names the file.",
         "## Example",
         code(query, "sql"),
         code(model, "toml"),

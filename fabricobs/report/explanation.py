@@ -17,6 +17,7 @@ from fabricobs.diagnosis.findings import (
     Finding,
     severity_of_loss,
 )
+from fabricobs.diagnosis.model import lines_of, load_models
 from fabricobs.exceptions import UserError
 from fabricobs.notebook import table
 from fabricobs.printing import escaped
@@ -129,12 +130,14 @@ def explain(
         return Explanation(finding, finding.query, None)
     sql = query.sql
     of_nic = names_nic(finding)
-    asked = "\n".join([sql, *([NIC_NAMES] if of_nic else []), NAMES])
+    proving = lines_of(finding.kind, load_models(extra).values())
+    tables = [f"FROM {table};" for table in proving]
+    asked = "\n".join([sql, *([NIC_NAMES] if of_nic else []), NAMES, *tables])
     with open_session(store, asked, extra, keep=True, site=site) as connection:
         aliases = nic_aliases(connection.sql(NIC_NAMES).pl()) if of_nic else {}
         rows = evidence_rows(finding, sql, connection.sql(sql).pl(), aliases)
         reached = tables_reached(connection, sql, extra)
-        source = source_input(connection, finding, query, reached, rows, aliases)
+        source = source_input(connection, finding, query, reached, rows, aliases, proving)
         return Explanation(finding, sql, rows, source)
 
 

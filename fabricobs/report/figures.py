@@ -172,7 +172,8 @@ def _source_of(
         return SourceInput()
     query = known[finding.query]
     aliases, tables = _aliases_of(source, finding), source.tables_of(query.sql)
-    return source_input(source.connection, finding, query, tables, rows, aliases)
+    proving = source.lines_of(finding)
+    return source_input(source.connection, finding, query, tables, rows, aliases, proving)
 
 
 def _aliases_of(source: Source, finding: Finding) -> Aliases:

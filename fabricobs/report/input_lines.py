@@ -8,8 +8,11 @@ their numbers, so that a pair of values tells the line.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+
+import polars as pl
 
 from fabricobs.formats.decompression import BROKEN, SourceError, open_text
 
@@ -17,6 +20,7 @@ _MOST_BYTES = 64 << 20  # up to the end of a record
 _MOST_LINES = 20_000  # of a record
 _LINES_OF_PART = 60  # of a document about one part
 _LONGEST = 160  # characters of a line that are shown
+_TABLES = (".parquet", ".parq", ".pq")
 _NUMBER = re.compile(r"\d[\d,]*")
 _WORD = re.compile(r"[a-z]+")
 _BYTES_OF_WORD = 4  # InfiniBand counts data in these (IBTA 16.1.3.5)
@@ -69,9 +73,39 @@ def line_at(path: str, number: int, around: Sequence[str] = ()) -> str:
 
     Where it is long it is cut around the first of the words `around` that stands in it.
     """
-    text = " ".join(next(_lines(path, number), "").split())
+    told = row_of_table(path, number) if is_table(path) else next(_lines(path, number), "")
+    text = " ".join(told.split())
     places = [found.start() for word in around if (found := _whole_word(word).search(text))]
     return _cut(text, places[0] if places else 0)
+
+
+def is_table(path: str) -> bool:
+    """Say whether a file is of Parquet: it has rows, and no lines."""
+    return path.lower().endswith(_TABLES)
+
+
+def row_of_table(path: str, number: int) -> str:
+    """Return what a row of a Parquet file says, by column; empty where the file is not there."""
+    if not Path(path).is_file():
+        return ""
+    try:
+        rows = pl.scan_parquet(path, glob=False).slice(number - 1, 1).collect()
+    except (OSError, pl.exceptions.PolarsError):
+        return ""
+    known = (
+        f"{name} {_value(value)}"
+        for row in rows.iter_rows(named=True)
+        for name, value in row.items()
+        if value is not None
+    )
+    return ", ".join(known)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return moment.isoformat(sep=" ", timespec="milliseconds")
+    return str(value)
 
 
 def line_naming(
@@ -134,7 +168,7 @@ def _likeliest(fits: list[int], record: list[str], counter: str) -> int | None:
 
 def _lines(path: str, first: int) -> Iterator[str]:
     file = Path(path)
-    if not file.is_file():
+    if is_table(path) or not file.is_file():
         return
     try:
         with open_text(file) as stream:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from fabricobs.diagnosis.findings import Entity, Finding
 from fabricobs.report.evidence_rows import Aliases, timestamp_literal
+from fabricobs.report.input_lines import is_table
 from fabricobs.store.sandbox import literal
 
 # Counters are read before and after what they tell, by clocks that are apart.
@@ -17,9 +18,11 @@ _OF_RECORDS = frozenset(
 
 
 def place(path: str, line: int | None, formats: str = "") -> str:
-    """Return where a row stands: a line as compilers write it, or a record of a document."""
+    """Return where a row stands: a line as compilers write it, a row, or a record of a document."""
     if line is None:
         return path
+    if is_table(path):
+        return f"{path} row {line}"
     return f"{path} record {line}" if is_of_records(formats) else f"{path}:{line}"
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _NAMED = {**NAMED, "port_status": "named_status", "links": "named_links", "events": "named_events"}
 _NAMED_TOO = {"events": {"gpu"}}  # what named rows have beside the columns of their table
 NAMES = "\n".join(f"FROM {name};" for name in (*_NAMED.values(), "port_parts", "files"))
+_STANDING = {"settings"}  # what they say holds until something else is read
 _EVENTS = {"events", "nccl_events"}
 _MOST = 6
 _NO_MEASURES: Mapping[str, str] = MappingProxyType({})
@@ -157,7 +158,8 @@ def _selects(
         return
     if not (parts := condition_of(finding, columns, aliases)):
         return
-    during = time_condition(finding, counts=table in NAMED) if "ts" in columns else ""
+    timed = "ts" in columns and table not in _STANDING
+    during = time_condition(finding, counts=table in NAMED) if timed else ""
     during += step_condition(finding, columns)
     ts = "ts" if "ts" in columns else "NULL::TIMESTAMP AS ts"
     # Of events the first that its time holds: they have the clock of their host.

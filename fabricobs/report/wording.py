@@ -20,6 +20,7 @@ from fabricobs.notebook import share_words
 
 SEEN = "Also seen, at no cost that was measured"
 _EVIDENCE_NAMES = {"log": "log messages"}
+_MOST_WITH_DECIMALS = 1000  # GPU hours
 _MOST_SUMMED = 3  # in one sentence
 _MOST_BURSTS = 20  # that a person reads through
 _KIND_WORDS = {"nic": "NIC", "gpu": "GPU"}
@@ -111,6 +112,10 @@ def _begin_words(finding: Finding) -> str:
         # Counters tell it from before the first step that is judged.
         return f"{utc(start)}, or before (step {step:,} is the first judged)"
     first = moment_words(start, step)
+    is_reading = "counters" in finding.families and "log" not in finding.families
+    if is_reading and None not in (start, step):
+        # It is the last reading without the fault: the step began some seconds later.
+        first = f"step {step:,}, after the reading at {utc(start)}"
     if finding.from_first_step:
         return f"{first}, or before (the first step judged)"
     return f"{first}, or before (the first reading)" if finding.from_first_reading else first
@@ -290,7 +295,7 @@ def loss_words(diagnosis: Diagnosis) -> str:
     if not lost and unpriced:
         told = f"Lost over {runs}: not known; "
         if loss.unexplained_share is not None or diagnosis.coverage.values.get("steps"):
-            return f"{told}no file tells what {counted(unpriced, 'finding')} cost."
+            return f"{told}no file tells the cost of {counted(unpriced, 'finding')}."
         return f"{told}the logs hold no step times. To know it, provide: {STEPS_WANTED}"
     if not lost:
         return f"Lost over {runs}: not known; {loss.untold}." if loss.untold else ""
@@ -302,7 +307,7 @@ def loss_words(diagnosis: Diagnosis) -> str:
     elif costly and loss.unexplained_share is not None:
         split = f": {_by_cause(costly)}, {percent(loss.unexplained_share)} in no finding"
     more = "other finding" if costly else "finding"
-    open_ = f" What {counted(unpriced, more)} cost is not known." if unpriced else ""
+    open_ = f" The cost of {counted(unpriced, more)} is not known." if unpriced else ""
     if loss.untold and not unpriced:
         open_ = f" It may be more: {loss.untold}."
     # A job that was slow from its first step has no pace before it to lose against.
@@ -343,12 +348,19 @@ def amount_words(loss: Loss) -> str:
     most = "up to " if loss.at_most else ""
     parts = [] if loss.share is None else [f"{most}{percent(loss.share)} of the throughput"]
     if loss.gpu_hours is not None:
-        of = f" of {number(loss.run_gpu_hours)}" if loss.run_gpu_hours is not None else ""
+        hours, whole = loss.gpu_hours, loss.run_gpu_hours
+        lost = number(hours) if whole is None else _of_whole(hours, whole)
         worth = money(loss.cost, loss.price.currency)
-        parts.append(
-            f"{number(loss.gpu_hours)}{of} GPU hours{f' (worth {worth})' if worth else ''}"
-        )
+        parts.append(f"{lost} GPU hours{f' (worth {worth})' if worth else ''}")
     return ", ".join(parts)
+
+
+def _of_whole(part: float, whole: float) -> str:
+    """Return a part of a whole, both with as many decimals."""
+    decimals = 2 if abs(whole) < _MOST_WITH_DECIMALS else 0
+    if decimals == 0 or round(part, decimals) == 0:
+        return f"{number(part)} of {number(whole)}"
+    return f"{part:,.{decimals}f} of {whole:,.{decimals}f}"
 
 
 def _by_run(diagnosis: Diagnosis) -> str:

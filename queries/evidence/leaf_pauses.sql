@@ -1,6 +1,7 @@
 -- question: How often did each leaf pause its NICs, and how often were these told of congestion meanwhile?
 -- `storm` says that a NIC paused its switch meanwhile: then no queue of the leaf is the cause.
--- `min_threshold_bytes` is the highest at which a queue of the leaf begins to mark.
+-- `min_threshold_bytes` is the highest at which a queue of the leaf begins to mark,
+-- `ecn_off` that all its settings of ECN say off.
 WITH marks AS (
   SELECT switch, ts_before + (ts - ts_before) / 2 AS moment, cnp_per_second
   FROM evidence.nic_marks WHERE cnp_per_second IS NOT NULL
@@ -21,16 +22,22 @@ settings AS (
   SELECT device AS leaf, max(min_threshold_bytes) AS min_threshold_bytes
   FROM evidence.ecn_settings GROUP BY device
 ),
+ecn AS (
+  SELECT device AS leaf,
+    bool_and(lower(value) IN ('off', 'ecn_none', 'none', 'disable', 'disabled', 'false')) AS ecn_off
+  FROM switch_settings WHERE name = 'ecn' AND value IS NOT NULL GROUP BY device
+),
 below AS (
   SELECT leaf, list({'type': 'host', 'host': host} ORDER BY host) AS hosts
   FROM evidence.leaf_hosts GROUP BY leaf
 )
 SELECT p.leaf AS switch, p.ts_before, p.ts, p.frames_per_second, t.cnp_per_second,
-  s.ts IS NOT NULL AS storm, e.min_threshold_bytes, b.hosts AS related,
+  s.ts IS NOT NULL AS storm, e.min_threshold_bytes, n.ecn_off, b.hosts AS related,
   (SELECT count(DISTINCT leaf) FROM evidence.switch_pauses) AS all_leaves
 FROM evidence.switch_pauses p
 LEFT JOIN told t USING (leaf, ts_before, ts)
 LEFT JOIN storms s USING (ts_before, ts)
 LEFT JOIN settings e USING (leaf)
+LEFT JOIN ecn n USING (leaf)
 LEFT JOIN below b USING (leaf)
 ORDER BY p.leaf, p.ts

@@ -208,6 +208,7 @@ def _finding(
     frames = _number(storm.rows["frames_per_second"].median())
     back = _number(storm.rows["back_frames_per_second"].median())
     counted = len(storm.rows) > 0
+    stopped = _stopped_with_traffic(storm, trends)
     words = {
         "host": storm.host or "the host at that port",
         "nic": storm.nic or "its NIC",
@@ -218,7 +219,9 @@ def _finding(
         "since": f"{start:%H:%M:%S} UTC",
         "counted": _counted(storm, frames, back),
         "traffic": _traffic_sentence(storm, evidence),
-        "stopped": _stopped_with_traffic(storm, trends),
+        "stopped": stopped,
+        "told": "" if stopped else None,
+        "untold": None if stopped else "",
         "nic_port": storm.port,
         **_watchdog(storm, evidence),
         "victims": _victims_sentence(victims),

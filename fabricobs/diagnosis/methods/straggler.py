@@ -34,7 +34,7 @@ from fabricobs.diagnosis.methods.straggler_loss import (
     onset_of,
 )
 from fabricobs.diagnosis.model import Model
-from fabricobs.diagnosis.naming import listed, place_of
+from fabricobs.diagnosis.naming import during, listed, place_of
 from fabricobs.diagnosis.rank_compute_times import RankTimes, rank_compute_times
 from fabricobs.diagnosis.slow_ranks import (
     THROUGHOUT,
@@ -123,10 +123,15 @@ def _finding(
     clocks = {} if loads else clocks_of(times.job, ranks, started, ended, model, evidence)
     hosts = [Entity("host", host=host) for host in dict.fromkeys(e.host for e in culprits)]
     silent = kernel_is_silent({e.host for e in hosts}, started, ended, evidence) and not loads
+    gpus = gpus_of(culprits, evidence)
+    host = culprits[0].host or "the host"
+    metered = f"{gpus['own_gpu']} of {host}" if gpus["of_gpu"] else host
     words = {
         "who": _who(culprits, evidence),
-        "host": culprits[0].host or "the host",
-        **gpus_of(culprits, evidence),
+        "host": host,
+        **gpus,
+        "metered": metered,
+        "when": during(started, ended),
         "work": _work(times, several=len(culprits) > 1),
         "wait": "wait" if len(culprits) > 1 else "waits",
         "loading": numbers["loading_ms"],

@@ -35,14 +35,16 @@ def bars(
     """Draw a bar for each row (part, value, text beside it), dashed lines at the limits' values.
 
     A row that is `accused` has a colour of its own; the text beside it says why.
-    Ticks of percent bear its sign, as the texts do.
+    Ticks of percent bear its sign, as the texts do. In the room for texts, behind the longest bar,
+    no tick has a number.
     """
     most = max([float(row["value"]) for row in (*rows, *limits)]) or 1.0
     order = [row["part"] for row in rows]
     y = alt.Y("part:N", title=None, sort=order, axis=alt.Axis(labelLimit=170, labelOverlap=False))
     room = 1.35 if max(len(row["text"]) for row in rows) <= _SHORT else 2.5
     scale = alt.Scale(domain=[0, room * most], nice=False)
-    ticks = alt.Axis(tickCount=TICKS, labelExpr=f"datum.label + '{percent_sign(unit)}'")
+    label = f"datum.value > {most} ? '' : datum.label + '{percent_sign(unit)}'"
+    ticks = alt.Axis(tickCount=TICKS, labelExpr=label)
     x = alt.X("value:Q", title=unit, scale=scale, axis=ticks)
     own = [row for row in rows if row.get("accused")]
     others = [row for row in rows if not row.get("accused")]

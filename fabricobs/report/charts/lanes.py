@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 
@@ -90,12 +91,17 @@ def draw_lanes(lanes: Sequence[Lane], finding: Finding) -> alt.LayerChart:
     told = alt.Chart(data(words))
     floors = told.mark_rule(color=INK, opacity=0.35).encode(x=axis, x2="ts:T", y="floor:Q")
     room = alt.ExprRef(f"width - {_PEAK_WIDTH}")
-    left = told.mark_text(align="left", baseline="top", color=INK, limit=room)
-    right = told.mark_text(align="right", baseline="top", color=INK, fontWeight="bold")
+    left: Any = {"align": "left", "baseline": "top", "limit": room}
+    right: Any = {"align": "right", "baseline": "top", "fontWeight": "bold"}
+    at_left: Any = {"x": alt.value(2), "y": "top:Q", "text": "label:N"}
+    at_right: Any = {"x": alt.value("width"), "y": "top:Q", "text": "peak:N"}
+    # The words cover the line that marks the start.
     return layers(
         *drawn,
         floors,
-        left.encode(x=alt.value(2), y="top:Q", text="label:N"),
-        right.encode(x=alt.value("width"), y="top:Q", text="peak:N"),
         *start_mark(finding, span, "ts_before"),
+        told.mark_text(style="halo", **left).encode(**at_left),
+        told.mark_text(color=INK, **left).encode(**at_left),
+        told.mark_text(style="halo", **right).encode(**at_right),
+        told.mark_text(color=INK, **right).encode(**at_right),
     ).properties(height=_HEIGHT * len(lanes))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabricobs import content
 from fabricobs.diagnosis.findings import Finding
-from fabricobs.diagnosis.model import Model, load_models
+from fabricobs.diagnosis.model import Model, lines_of, load_models
 from fabricobs.json_values import as_json
 from fabricobs.report.wording import iso
 from fabricobs.store.session import tables_reached
@@ -62,6 +62,10 @@ class Source:
         own = [model for model in self._models if model.kind == finding.kind]
         same = [model for model in own if model.query == finding.query]
         return next(iter((*same, *own)), None)
+
+    def lines_of(self, finding: Finding) -> dict[str, str]:
+        """Return the tables, and the condition of their rows, that prove a finding."""
+        return lines_of(finding.kind, self._models)
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import altair as alt
 
 from fabricobs.diagnosis.findings import Finding
+from fabricobs.diagnosis.name_lists import at_most
 from fabricobs.diagnosis.statistics import hits_between
 from fabricobs.report.charts.drawing import (
     HEIGHT,
@@ -26,6 +27,9 @@ from fabricobs.report.charts.source import Row, Source
 
 _MOST_POINTS = 800  # as many rows as the table behind a chart shows
 _MOST_PORTS_NAMED = 6
+_MOST_OF_A_NAME = 2  # ports in one name of several lines
+_LAST_POINTS = 4  # of a line, above which its name stands
+_ROUND = 1.25  # an axis ends at a round number up to so many times the largest value
 _LABEL_HEIGHT = 14  # pixels from one name of a line to the next
 _BAND = 0.99  # of the links lie in the band if every flow is hashed by itself
 
@@ -94,17 +98,34 @@ def _farthest(points: Sequence[Row], even: float) -> str:
 
 
 def _labels(points: Sequence[Row], hot: Sequence[str], axis: alt.X) -> list[alt.Chart]:
-    """Write the names of the lines above their right ends: all of few, else those in question."""
-    last = {point["port"]: point for point in points}
-    chosen = list(last) if len(last) <= _MOST_PORTS_NAMED else hot[:_MOST_PORTS_NAMED]
-    ends = sorted((last[port] for port in chosen), key=lambda point: point["share"])
-    low, high = (f(point["share"] for point in points) for f in (min, max))
-    least = _LABEL_HEIGHT / HEIGHT * ((high - low) or 1.0)
-    rows: list[Row] = []
+    """Write the names of the lines above their right ends: all of few, else those in question.
+
+    Lines that end too near each other for a name each share one, above the highest of them.
+    """
+    by_port: dict[str, list[float]] = {}
+    for point in points:
+        by_port.setdefault(point["port"], []).append(point["share"])
+    chosen = list(by_port) if len(by_port) <= _MOST_PORTS_NAMED else hot
+    # A name stands above the last points of its line.
+    ends = sorted(((max(by_port[p][-_LAST_POINTS:]), p) for p in chosen), reverse=True)
+    # The axis begins at zero, and may end above the largest share.
+    least = _LABEL_HEIGHT / HEIGHT * _ROUND * max(point["share"] for point in points)
+    groups: list[list[tuple[float, str]]] = []
     for end in ends:
-        at = max(end["share"], rows[-1]["at"] + least) if rows else end["share"]
-        rows.append({"moment": points[-1]["moment"], "at": at, "port": end["port"]})
-    names = alt.Chart(data(rows)).encode(x=axis, y="at:Q", text="port:N")
+        if groups and groups[-1][-1][0] - end[0] < least:
+            groups[-1].append(end)
+        else:
+            groups.append([end])
+    moment = points[-1]["moment"]
+    rows = [
+        {
+            "moment": moment,
+            "at": group[0][0],
+            "name": at_most([port for _, port in group], _MOST_OF_A_NAME),
+        }
+        for group in groups
+    ]
+    names = alt.Chart(data(rows)).encode(x=axis, y="at:Q", text="name:N")
     look: Any = {"align": "right", "dx": -4, "dy": -9}
     return [names.mark_text(style="halo", **look), names.mark_text(color=INK, **look)]
 
