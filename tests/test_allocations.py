@@ -193,7 +193,7 @@ def squeue_times(jobs: list[Job], _: Random) -> str:
 
 
 def squeue_default(jobs: list[Job], _: Random) -> str:
-    lines = [f"{CAPTURED:%a %b %d %H:%M:%S} CET {CAPTURED:%Y}"]
+    lines = [f"{CAPTURED:%a %b %d %H:%M:%S %Y}"]
     lines.append("  JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)")
     lines += [
         f"{j.id:>7}       gpu {j.name:>8}      kim  R {_clock(j.elapsed):>10} {len(j.hosts):>6} "

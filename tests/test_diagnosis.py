@@ -254,7 +254,7 @@ def test_a_short_loss_that_is_over_weighs_as_much_as_the_run_lost(make_store: Ma
     assert finding.severity == "info"
 
 
-@pytest.mark.parametrize(("last", "severity"), [(55, "low"), (70, "low"), (110, "medium")])
+@pytest.mark.parametrize(("last", "severity"), [(55, "low"), (70, "low"), (100, "medium")])
 def test_a_rank_that_was_slow_for_a_while_weighs_as_much_as_the_run_lost(
     make_store: Make, last: int, severity: str
 ) -> None:

@@ -26,6 +26,7 @@ READ_BY = {
     "NCCL_DEBUG=INFO": "nccl_debug",
     "lspci -vvv as root": "lspci",
     "kernel log": "kernel_log",
+    "uname -r": "kernel_release",
     "/proc/cmdline": "kernel_command_line",
     "lsmod": "lsmod",
     "nvidia-smi": "nvidia_smi",
