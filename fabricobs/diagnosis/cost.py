@@ -151,7 +151,7 @@ def _cost(
     if usual is None:
         return None
     # Of a pause that stands out among its own steps, as much is lost as is in their time.
-    longest = min(usual.longest_ms, LONGEST_STEP * usual_step(acting))
+    longest = min(usual.longest_ms, _cap(acting))
     # Shorter steps offset as long ones, but for those that are shorter for another reason.
     added = np.clip(usual.times - usual.usual_ms, -usual.noise_ms, longest)
     surely = (_touches(begin + read_every, end - read_every) for begin, end in spans)

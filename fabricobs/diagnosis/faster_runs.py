@@ -57,13 +57,14 @@ def _goes_on(run: Run, later: Run) -> bool:
 
 
 def faster_runs(
-    step_times: pl.DataFrame, runs: Sequence[Run], smallest_loss: float, least_steps: int
+    step_times: pl.DataFrame, again: Sequence[Run], smallest_loss: float, least_steps: int
 ) -> dict[str | None, FasterRun]:
     """Return by label the runs that never reach the pace of another of their job, with that one.
 
-    `step_times` are those of all runs; `smallest_loss` and `least_steps` are as for a slowdown.
+    `again` are the runs of jobs that ran more than once, `step_times` those of all runs;
+    `smallest_loss` and `least_steps` are as for a slowdown.
     """
-    known = [_pace_of(run, step_times, least_steps) for run in ran_again(runs)]
+    known = [_pace_of(run, step_times, least_steps) for run in again]
     paces = [pace for pace in known if pace is not None]
     found: dict[str | None, FasterRun] = {}
     for pace in paces:
@@ -130,7 +131,6 @@ def _than_in(faster: FasterRun, trend: StepTimeTrend) -> StepTimeTrend:
         per_work=faster.is_same_work,
         goes_on=True,
         from_start=True,
-        other_run=faster.label,
-        moved=not faster.has_same_hosts,
+        faster=faster,
     )
     return replace(trend, slowdowns=(slower, *trend.slowdowns), faster=faster)

@@ -82,7 +82,7 @@ def everywhere(
     cause = _cause_of(worst, findings)
     lost = worst.loss_share if cause is None else cause.loss_share
     when = f"since step {worst.first_step}"
-    against = f", against the run {worst.other_run}" if worst.other_run else ""
+    against = f", against the run {worst.faster.label}" if worst.faster else ""
     for drop in findings:
         if drop.loss_share and _comes_and_goes_with(drop, worst):
             lost, when = drop.loss_share, f"in the steps {drop.start_step} to {drop.end_step}"

@@ -128,7 +128,7 @@ def diagnose(
             coverage = describe_coverage(evidence) if job is None else None
             found = _about(chosen, runs, _over_runs(evidence, models))
             if again:
-                faster = _faster_runs(evidence, runs, models[REST])
+                faster = _faster_runs(evidence, again, models[REST])
     compared = {faster[run.label].label for run in chosen if run.label in faster}
     to_judge = [run for run in runs if run in chosen or run.label in compared]
     scopes = scopes_of(store, extra, site, runs, to_judge)
@@ -149,10 +149,10 @@ def diagnose(
 
 
 def _faster_runs(
-    evidence: Evidence, runs: Sequence[Run], rest: Model
+    evidence: Evidence, again: Sequence[Run], rest: Model
 ) -> dict[str | None, FasterRun]:
     steps = evidence.frame("step_times")
-    return faster_runs(steps, runs, rest.limit("change"), int(rest.limit("least_steps")))
+    return faster_runs(steps, again, rest.limit("change"), int(rest.limit("least_steps")))
 
 
 def _faster_first(

@@ -43,7 +43,7 @@ class Slowdown:
     """A stretch of steps slower than the best pace before it; `loss_share` of throughput, 0 to 1.
 
     The first steps have none before them: `from_start` are those slower than the best pace after,
-    which then is told as `before_ms`. So is that of the `other_run`, of which all steps are slower.
+    which then is told as `before_ms`. So is that of a `faster` run, whose pace no step reaches.
 
     `network_part` and `compute_part` split the added time per step into longer transfers and a
     longer slowest computation, each 0 to 1; None where no per-rank records tell. Where `per_work`,
@@ -69,8 +69,7 @@ class Slowdown:
     by_collectives: bool = False  # no log tells steps: they are the rhythm of the collectives
     by_calls: bool = False  # nor does that rhythm: each call is counted as a step
     from_start: bool = False
-    other_run: str = ""  # of the job, that has the faster steps
-    moved: bool = False  # that one was on other hosts, or no log tells
+    faster: FasterRun | None = None
 
     @property
     def is_lead(self) -> bool:

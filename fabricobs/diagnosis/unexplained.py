@@ -57,7 +57,7 @@ def _is_same(rest: Rest, later: Rest) -> bool:
     added = [each.after_ms - each.before_ms for each in (one, other)]
     alike = max(added) - min(added) <= _ALIKE * max(added)
     from_one_pace = abs(one.before_ms - other.before_ms) <= _ALIKE * max(added)
-    of_one_kind = not (one.more_work or other.more_work) and one.other_run == other.other_run
+    of_one_kind = not (one.more_work or other.more_work) and one.faster == other.faster
     return alike and from_one_pace and of_one_kind
 
 
@@ -111,7 +111,7 @@ def _overlaps(finding: Finding, slowdown: Slowdown) -> bool:
     earliest = slowdown.first_step - _SLACK_STEPS
     begins = [finding.start_step, *(first for first, _ in finding.bursts), *finding.grown_at]
     # What began later made none of the first steps longer.
-    latest = earliest + 2 * _SLACK_STEPS if slowdown.other_run else slowdown.last_step
+    latest = earliest + 2 * _SLACK_STEPS if slowdown.faster else slowdown.last_step
     return any(earliest <= first <= latest for first in begins)
 
 
@@ -151,10 +151,10 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         {
             "rise": slowdown.rise,
             "step": slowdown.first_step,
-            "changed": None if slowdown.other_run else _changed_at(slowdown),
+            "changed": None if slowdown.faster else _changed_at(slowdown),
             "faster": slowdown.last_step + 1 if slowdown.from_start else None,
             "job": slowdown.job,
-            "other_run": slowdown.other_run or None,
+            "other_run": slowdown.faster and slowdown.faster.label,
             "before": slowdown.before_ms,
             "after": slowdown.after_ms,
             "network_part": slowdown.network_part,
@@ -184,9 +184,7 @@ def _drop(group: Sequence[Rest], model: Model, evidence: Evidence) -> Finding:
         end=slowdown.end,
         start_step=slowdown.first_step,
         end_step=slowdown.last_step,
-        detected_at=slowdown.end
-        if slowdown.from_start and not slowdown.other_run
-        else slowdown.start,
+        detected_at=slowdown.end if slowdown.from_start and not slowdown.faster else slowdown.start,
         loss_share=loss,
         query=model.query,
         refuted_by=refutations_of(model, words),
@@ -220,7 +218,7 @@ def _conditions(slowdown: Slowdown, evidence: Evidence) -> dict[str, str | None]
         "by_calls": slowdown.by_calls,
         "untimed": slowdown.start is None,
         "looked": slowdown.start is not None
-        and not slowdown.other_run
+        and not slowdown.faster
         and not evidence.frame("counted_ports").is_empty(),
     }
     return {name: "" if value else None for name, value in holds.items()}
@@ -231,7 +229,7 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
 
     Where ranks compute longer, what makes them do so comes first: no network does.
     """
-    if slowdown.start is None or slowdown.end is None or slowdown.other_run:
+    if slowdown.start is None or slowdown.end is None or slowdown.faster:
         return None
     times = {"begin": slowdown.start, "end": slowdown.end}
     told = evidence.frame("leads", {**model.limits, **times})
@@ -243,7 +241,7 @@ def _changes(slowdown: Slowdown, model: Model, evidence: Evidence) -> str | None
 
 def _moved(slowdown: Slowdown, evidence: Evidence) -> list[str]:
     """Return what of the fabric and the hosts is told otherwise since it began, or ended."""
-    if slowdown.start is None or slowdown.end is None or slowdown.other_run:
+    if slowdown.start is None or slowdown.end is None or slowdown.faster:
         return []
     begin = slowdown.end if slowdown.from_start else slowdown.start
     end = datetime.max if slowdown.goes_on or slowdown.from_start else slowdown.end
@@ -257,7 +255,8 @@ def _severity(slowdown: Slowdown, loss: float, harmful: float) -> Severity:
     A restart connects anew, over other paths where switches hash: longer transfers are ordinary,
     and so is another pace on other hosts. So are changes of less than `harmful`.
     """
-    is_ordinary = (slowdown.restarted and slowdown.is_by_transfers) or slowdown.moved
+    moved = slowdown.faster is not None and not slowdown.faster.has_same_hosts
+    is_ordinary = (slowdown.restarted and slowdown.is_by_transfers) or moved
     if slowdown.is_lead or is_ordinary or slowdown.loss_share < harmful:
         return "low"
     return severity_of_loss(loss if slowdown.goes_on else loss * slowdown.run_share)

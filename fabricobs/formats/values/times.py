@@ -67,7 +67,7 @@ def parse_show_clock(text: str, zone: tzinfo = UTC) -> int:
     words = text.split()
     clock, _, fraction = words[0].partition(".")
     moment = datetime.strptime(" ".join([*words[-3:], clock]), "%b %d %Y %H:%M:%S")
-    told = moment.replace(tzinfo=_named_zone(words[1], zone))
+    told = moment.replace(tzinfo=_zone(words[1], zone))
     return int(told.timestamp()) * 1_000_000 + _micros(fraction)
 
 
@@ -114,17 +114,20 @@ def time_of(text: str, zone: tzinfo = UTC, written_us: int | None = None) -> int
 
 def _iso(found: re.Match[str], zone: tzinfo) -> int:
     year, month, day, hour, minute, second = (int(found[i]) for i in range(1, 7))
-    told = _named_zone(found[10], zone) if found[10] else _zone(found[8] or found[9], zone)
+    told = _zone(found[8] or found[9] or found[10], zone)
     moment = datetime(year, month, day, hour, minute, second, tzinfo=told)
     return int(moment.timestamp()) * 1_000_000 + _micros(found[7] or "")
 
 
-def _zone(text: str | None, default: tzinfo) -> tzinfo:
-    if text is None:
-        return default
-    if text == "Z":
+def _zone(word: str | None, default: tzinfo) -> tzinfo:
+    """Return the zone that `Z`, `EDT`, `+08`, `+0530` or `-07:00` says; else the default."""
+    if word == "Z":
         return UTC
-    parsed = datetime.strptime(text.replace(":", "").ljust(5, "0"), "%z").tzinfo
+    if word in _HOURS_OF_ZONES:
+        return timezone(timedelta(hours=_HOURS_OF_ZONES[word]))
+    if word is None or word[:1] not in {"+", "-"}:
+        return default
+    parsed = datetime.strptime(word.replace(":", "").ljust(5, "0"), "%z").tzinfo
     assert parsed is not None
     return parsed
 
@@ -149,7 +152,7 @@ def _c_locale(text: str, zone: tzinfo, written_us: int | None) -> int:
     if len(words) >= 5 and words[1].isdigit():
         return _day_first(words, zone)
     kept = " ".join(words[1:4] + words[-1:])
-    told = _named_zone(words[4], zone) if len(words) == 6 else zone
+    told = _zone(words[4], zone) if len(words) == 6 else zone
     moment = datetime.strptime(kept, "%b %d %H:%M:%S %Y").replace(tzinfo=told)
     return int(moment.timestamp()) * 1_000_000
 
@@ -214,23 +217,12 @@ def _month_first(text: str, zone: tzinfo, written_us: int | None) -> int:
     return int(moment.timestamp()) * 1_000_000
 
 
-def _named_zone(word: str, default: tzinfo) -> tzinfo:
-    """Return the zone that `EDT`, `+08`, `+0530` or `-07:00` says; the default for other words."""
-    if word in _HOURS_OF_ZONES:
-        return timezone(timedelta(hours=_HOURS_OF_ZONES[word]))
-    if word[:1] not in {"+", "-"}:
-        return default
-    digits = word[1:].replace(":", "").ljust(4, "0")
-    away = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return timezone(-away if word[0] == "-" else away)
-
-
 def _day_first(words: list[str], zone: tzinfo) -> int:
     """Read `Mon 02 Mar 2026 09:00:00 AM UTC`, what `date` prints in an English locale."""
     half = next((word for word in words if word in {"AM", "PM"}), None)
     layout = "%d %b %Y %I:%M:%S %p" if half else "%d %b %Y %H:%M:%S"
     kept = " ".join(words[1:5] + ([half] if half else []))
-    named = _named_zone(words[-1], zone)
+    named = _zone(words[-1], zone)
     return int(datetime.strptime(kept, layout).replace(tzinfo=named).timestamp()) * 1_000_000
 
 
